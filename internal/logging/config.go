@@ -1,0 +1,12 @@
+package logging
+
+// Config is the section `log` of karui.yaml.
+type Config struct {
+	// Level is debug, info, warn or error.
+	Level string `yaml:"level"`
+	// Access writes one line for each request.
+	Access bool `yaml:"access"`
+}
+
+// DefaultConfig returns the values of a file that says nothing.
+func DefaultConfig() Config { return Config{Level: "info", Access: true} }
