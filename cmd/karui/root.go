@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"karui/internal/config"
+)
+
+// Exit codes of every command.
+const (
+	exitGood   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// commands lists the commands in the order in which the help shows them.
+//
+// A command writes to cmd.OutOrStdout() and cmd.ErrOrStderr(), takes its
+// context from cmd.Context() (it ends with SIGINT and SIGTERM), and returns
+//
+//   - nil: exit code 0;
+//   - usageError(...): 2, with a pointer to the command's help;
+//   - an error that holds a *config.Problem: 2;
+//   - errReported: 1, nothing more is printed;
+//   - any other error: 1, printed as one "karui: ..." line.
+func commands() []*cobra.Command {
+	return []*cobra.Command{
+		newVersionCommand(),
+	}
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "karui",
+		Short: "Puts WebP in front of a site that knows nothing about WebP",
+		Long: `karui (軽い, "light") stands between Amazon CloudFront and a site's own origin
+server. Browsers that can take WebP get it under the same URL, all others get
+the file they asked for; when karui is in trouble, the original goes out.`,
+		SilenceErrors: true, // report prints them, once
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.AddCommand(commands()...)
+	markRunErrors(root)
+	return root
+}
+
+// runError is an error that a command returned while it ran. Everything else
+// that cobra returns is about the command line.
+type runError struct{ error }
+
+func (e runError) Unwrap() error { return e.error }
+
+// markRunErrors wraps what the commands return, since cobra gives its own
+// errors (unknown flags, too many arguments) through the same door.
+func markRunErrors(cmd *cobra.Command) {
+	if body := cmd.RunE; body != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if err := body(cmd, args); err != nil {
+				return runError{err}
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		markRunErrors(sub)
+	}
+}
+
+// errReported is returned by a command that failed and has already said why.
+var errReported = errors.New("failed")
+
+// misuse is an error about how a command was called.
+type misuse struct{ error }
+
+func (e misuse) Unwrap() error { return e.error }
+
+// usageError makes the error for a command line that cannot be understood.
+func usageError(format string, args ...any) error {
+	return misuse{fmt.Errorf(format, args...)}
+}
+
+// report prints err and returns the exit code that it stands for.
+func report(stderr io.Writer, cmd *cobra.Command, err error) int {
+	var (
+		ran     runError
+		wrong   misuse
+		problem *config.Problem
+	)
+	switch {
+	case err == nil:
+		return exitGood
+	case errors.Is(err, errReported):
+		return exitFailed
+	case errors.As(err, &problem):
+		_, _ = fmt.Fprintf(stderr, "%s\n", err)
+		return exitUsage
+	case !errors.As(err, &ran) || errors.As(err, &wrong):
+		_, _ = fmt.Fprintf(stderr, "karui: %s\nSee '%s --help'.\n", err, cmd.CommandPath())
+		return exitUsage
+	}
+	_, _ = fmt.Fprintf(stderr, "karui: %s\n", err)
+	return exitFailed
+}
