@@ -12,25 +12,32 @@ type Query struct {
 	Names []string
 }
 
-// UnmarshalText reads `all`, `none`, or names separated by commas.
+// TextForm says what a configuration may hold.
+func (Query) TextForm() string { return "all, none or a list of parameters such as [v, width]" }
+
+// UnmarshalText reads `all` or `none`.
 func (q *Query) UnmarshalText(text []byte) error {
-	switch s := strings.TrimSpace(string(text)); s {
+	switch strings.TrimSpace(string(text)) {
 	case "all":
 		*q = Query{All: true}
 	case "none":
 		*q = Query{}
-	case "":
-		return errors.New("write all, none or a list of parameter names")
 	default:
-		*q = Query{}
-		for name := range strings.SplitSeq(s, ",") {
-			q.Names = append(q.Names, strings.TrimSpace(name))
-		}
+		return errors.New("write " + q.TextForm())
 	}
 	return nil
 }
 
-// MarshalText is the inverse of UnmarshalText.
+// UnmarshalList reads the names of parameters.
+func (q *Query) UnmarshalList(words []string) error {
+	*q = Query{Names: words}
+	return nil
+}
+
+// List is the inverse of UnmarshalList; it is empty unless names are given.
+func (q Query) List() []string { return q.Names }
+
+// MarshalText writes the form that the configuration takes.
 func (q Query) MarshalText() ([]byte, error) { return []byte(q.String()), nil }
 
 // String writes the form that the configuration takes.
@@ -41,5 +48,5 @@ func (q Query) String() string {
 	case len(q.Names) == 0:
 		return "none"
 	}
-	return strings.Join(q.Names, ",")
+	return "[" + strings.Join(q.Names, ", ") + "]"
 }

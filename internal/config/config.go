@@ -13,7 +13,8 @@
 //   - no message and no printed configuration holds a secret.
 //
 // It does not know whether values make sense: a root struct says so with a
-// method Validate(key string) error.
+// method Validate(key string) error. A method Normalize() on its pointer, called
+// before, may bring values into the form that the program compares (lower case).
 //
 // Unknown environment variables that begin with the prefix are warned about, not
 // refused: orchestrators put variables of their own beside ours (KARUI_PORT and
@@ -95,6 +96,9 @@ func Load[T any](defaults T, o Options) (*Result[T], error) {
 	}
 	result.Value = clone(result.written)
 	d.resolveSecrets("", reflect.ValueOf(&result.Value).Elem(), false)
+	if n, ok := any(&result.Value).(interface{ Normalize() }); ok {
+		n.Normalize()
+	}
 	if v, ok := any(result.Value).(interface{ Validate(key string) error }); ok {
 		d.judge(v.Validate(""))
 	}

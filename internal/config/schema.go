@@ -28,8 +28,8 @@ type field struct {
 	sub *section
 	// list tells that the field holds many values.
 	list bool
-	// secret: never to be shown. restart: read only when the process starts.
-	secret, restart bool
+	// secret: never to be shown.
+	secret bool
 }
 
 var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
@@ -49,8 +49,7 @@ func newSection(t reflect.Type) *section {
 		}
 		f := &field{
 			name: name, index: i, typ: sf.Type,
-			secret:  sf.Tag.Get("secret") == "true",
-			restart: sf.Tag.Get("restart") == "true",
+			secret: sf.Tag.Get("secret") == "true",
 		}
 		elem := sf.Type
 		if elem.Kind() == reflect.Slice && !isText(elem) {

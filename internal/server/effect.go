@@ -1,0 +1,36 @@
+package server
+
+import (
+	"karui/cache"
+	"karui/internal/config"
+	"karui/proxy"
+	"karui/proxy/origin"
+)
+
+// later are sections whose keys are checked but do nothing yet in this version.
+var later = []string{"stress", "retry", "dial", "ping.stress_after", "ttl.degraded"}
+
+// WithoutEffect lists the keys that are set to something other than their
+// default although this version does not act on them, so that a start can warn.
+func (c Config) WithoutEffect() []string {
+	keys := config.Under(config.Diff(DefaultConfig(), c), later...)
+	for i, v := range c.Cache.Volumes {
+		keys = append(keys, differing(config.Key("cache", "volumes", i), cache.DefaultVolume(), v, "weight", "class_weight")...)
+	}
+	for i, s := range c.Sites {
+		site := config.Key("sites", i)
+		keys = append(keys, differing(site, proxy.DefaultSite(), s, "classes", "distribution")...)
+		for j, place := range s.Origins {
+			keys = append(keys, differing(config.Key(site, "origins", j), origin.DefaultPlace(), place, "weight")...)
+		}
+	}
+	return keys
+}
+
+func differing[T any](key string, standard, element T, names ...string) []string {
+	var keys []string
+	for _, name := range config.Under(config.Diff(standard, element), names...) {
+		keys = append(keys, config.Key(key, name))
+	}
+	return keys
+}

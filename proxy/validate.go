@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"karui/internal/config"
+	"karui/internal/units"
+	"karui/proxy/origin"
+)
+
+const year = 365 * 24 * time.Hour
+
+// maxSecrets allows for rotation; each costs a comparison per request.
+const maxSecrets = 10
+
+// Validate checks the section under its key.
+func (c EdgeConfig) Validate(key string) error {
+	secrets := config.Key(key, "secrets")
+	element := func(i int) string { return config.Key(secrets, i) }
+	errs := []error{
+		config.AtMost(secrets, len(c.Secrets), maxSecrets),
+		config.Unique(c.Secrets, element),
+	}
+	for i, s := range c.Secrets {
+		if s == "" || len(s) > 1024 || !httpguts.ValidHeaderFieldValue(s) || s[0] == ' ' || s[len(s)-1] == ' ' {
+			errs = append(errs, config.Invalid(element(i), s, "1 to 1024 characters that a header value may have, no space at either end"))
+		}
+	}
+	// The default is among the headers that never reach an origin, as it should be.
+	if !strings.EqualFold(c.RoutingHeader, DefaultEdge().RoutingHeader) {
+		errs = append(errs, origin.CheckHeaderName(config.Key(key, "routing_header"), c.RoutingHeader))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate checks the section under its key.
+func (c PingConfig) Validate(key string) error {
+	return config.InRange(config.Key(key, "stress_after"), c.StressAfter, 0, time.Hour)
+}
+
+// Validate checks the section under its key.
+func (c FirstResponseConfig) Validate(key string) error {
+	return config.InRange(config.Key(key, "wait"), c.Wait, 0, 30*time.Second)
+}
+
+// Validate checks the section under its key.
+func (c TTLConfig) Validate(key string) error {
+	k := func(name string) string { return config.Key(key, name) }
+	errs := []error{
+		// Cache-Control counts in seconds, and nothing shorter than one is sent.
+		config.InRange(k("short"), c.Short, time.Second, time.Hour),
+		config.InRange(k("long"), c.Long, time.Second, year),
+		config.InRange(k("max"), c.Max, time.Second, year),
+		config.InRange(k("stale"), c.Stale, 0, year),
+		config.InRange(k("degraded"), c.Degraded, time.Second, year),
+	}
+	if c.Short > c.Long {
+		errs = append(errs, config.Invalid(k("short"), c.Short, fmt.Sprintf("at most %s (%s)", k("long"), c.Long)))
+	}
+	if c.Long > c.Max {
+		errs = append(errs, config.Invalid(k("long"), c.Long, fmt.Sprintf("at most %s (%s)", k("max"), c.Max)))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate checks the section under its key.
+func (c LimitsConfig) Validate(key string) error {
+	k := func(name string) string { return config.Key(key, name) }
+	return errors.Join(
+		config.InRange(k("header_bytes"), c.HeaderBytes, 4<<10, 1<<20),
+		config.InRange(k("header_timeout"), c.HeaderTimeout, 100*time.Millisecond, 5*time.Minute),
+		config.InRange(k("idle_timeout"), c.IdleTimeout, 100*time.Millisecond, time.Hour),
+		config.InRange(k("connections"), c.Connections, 1, 1_000_000),
+		config.InRange(k("inflight_bytes"), c.InflightBytes, 1<<20, units.Size(1<<40)),
+	)
+}
+
+// Validate checks the section under its key.
+func (c StressConfig) Validate(key string) error {
+	k := func(name string) string { return config.Key(key, name) }
+	return errors.Join(
+		config.InRange(k("latency"), c.Latency, 10*time.Millisecond, time.Minute),
+		config.InRange(k("window"), c.Window, time.Second, 10*time.Minute),
+		config.InRange(k("min_samples"), c.MinSamples, 1, 1_000_000),
+	)
+}
+
+// The dial has four levels unless the configuration has its own.
+const (
+	dialLevels    = 4
+	maxDialLevels = 10
+	maxSchedule   = 1000
+)
+
+// Validate checks the section under its key.
+func (c DialConfig) Validate(key string) error {
+	k := func(name string) string { return config.Key(key, name) }
+	top := dialLevels - 1
+	if len(c.Levels) > 0 {
+		top = len(c.Levels) - 1
+	}
+	modes := []string{"auto", "off"}
+	for level := range min(top+1, maxDialLevels) {
+		modes = append(modes, fmt.Sprint(level))
+	}
+	errs := []error{
+		config.OneOf(k("mode"), c.Mode, modes...),
+		config.InRange(k("wait"), c.Wait, 0, time.Minute),
+		config.AtMost(k("levels"), len(c.Levels), maxDialLevels),
+		config.AtMost(k("schedule"), len(c.Schedule), maxSchedule),
+	}
+	names := make([]string, len(c.Levels))
+	for i, level := range c.Levels {
+		names[i] = level.Name
+		errs = append(errs, level.validate(config.Key(key, "levels", i)))
+	}
+	errs = append(errs, config.Unique(names, func(i int) string { return config.Key(key, "levels", i, "name") }))
+	for i, window := range c.Schedule {
+		errs = append(errs, window.validate(config.Key(key, "schedule", i), top))
+	}
+	return errors.Join(errs...)
+}
+
+func (l DialLevel) validate(key string) error {
+	errs := []error{
+		config.Name(config.Key(key, "name"), l.Name),
+		config.InRange(config.Key(key, "quality"), l.Quality, 0, 100), // 0: the site's
+		config.InRange(config.Key(key, "effort"), l.Effort, 0, 9),
+	}
+	for i, f := range l.Formats {
+		errs = append(errs, checkFormat(config.Key(key, "formats", i), f))
+	}
+	return errors.Join(errs...)
+}
+
+func (s DialSchedule) validate(key string, top int) error {
+	const want = "a time such as 2026-08-01T18:00:00+09:00"
+	errs := []error{
+		config.Text(config.Key(key, "name"), s.Name, 100),
+		config.InRange(config.Key(key, "level"), s.Level, 0, top),
+	}
+	from, err := time.Parse(time.RFC3339, s.From)
+	if err != nil {
+		errs = append(errs, config.Invalid(config.Key(key, "from"), s.From, want))
+	}
+	to, err2 := time.Parse(time.RFC3339, s.To)
+	if err2 != nil {
+		errs = append(errs, config.Invalid(config.Key(key, "to"), s.To, want))
+	}
+	if err == nil && err2 == nil && !from.Before(to) {
+		errs = append(errs, config.Invalid(config.Key(key, "to"), s.To, "later than "+config.Key(key, "from")+" ("+s.From+")"))
+	}
+	return errors.Join(errs...)
+}
