@@ -127,14 +127,18 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:shownBytes], "") + "..."
 }
 
-// formatDuration writes 24h as "24h", not as "24h0m0s".
+// formatDuration writes whole numbers of the largest unit that fits: "24h", "75s".
 func formatDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-2]
+	for _, u := range []struct {
+		length time.Duration
+		name   string
+	}{
+		{time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"},
+		{time.Millisecond, "ms"}, {time.Microsecond, "us"},
+	} {
+		if d != 0 && d%u.length == 0 {
+			return strconv.FormatInt(int64(d/u.length), 10) + u.name
+		}
 	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-2]
-	}
-	return s
+	return d.String()
 }

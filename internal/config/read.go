@@ -263,3 +263,12 @@ func jsonNode(dec *json.Decoder, depth int) (*yaml.Node, error) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: fmt.Sprint(t)}, nil
 	}
 }
+
+// Quote writes text as JSON, for the lists that flags and variables hold.
+func Quote(text string) string {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic("config: a string is always JSON: " + err.Error())
+	}
+	return string(b)
+}

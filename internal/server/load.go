@@ -1,0 +1,43 @@
+package server
+
+import (
+	"karui/cache"
+	"karui/internal/config"
+	"karui/proxy"
+	"karui/proxy/origin"
+)
+
+// DefaultFile is read when no other file is named; it may be missing.
+const DefaultFile = "/etc/karui/karui.yaml"
+
+// Load reads karui.yaml, the environment and what the command line sets, and
+// validates all of it. An empty file name means DefaultFile.
+//
+// A reload calls it again with the same arguments: on an error the old
+// configuration stays, and config.Diff with config.Under tells which changes
+// need a restart.
+func Load(file string, environ []string, flags ...config.Flag) (*config.Result[Config], error) {
+	optional := file == ""
+	if optional {
+		file = DefaultFile
+	}
+	return config.Load(DefaultConfig(), config.Options{
+		File:            file,
+		FileOptional:    optional,
+		EnvPrefix:       "KARUI_",
+		ForeignPrefixes: []string{"KARUI_WATCHDOG_"},
+		Environ:         environ,
+		Flags:           flags,
+		Elements:        []any{proxy.DefaultSite(), origin.DefaultPlace(), cache.DefaultVolume()},
+	})
+}
+
+// OriginFlag is the configuration of `--origin URL`: one site for all hosts.
+func OriginFlag(url string) config.Flag {
+	return config.Flag{
+		Name: "--origin",
+		Key:  "sites",
+		Value: `[{"id": "default", "default": true, "origins": [{"name": "origin", "urls": [` +
+			config.Quote(url) + `]}]}]`,
+	}
+}
