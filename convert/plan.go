@@ -1,6 +1,10 @@
 package convert
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"karui/convert/header"
@@ -40,38 +44,86 @@ type Plan struct {
 //
 // The info must come without an error from [header.Parse]; [PlanWhole] does both.
 func MakePlan(info header.Info, size int64, opt Options, cfg Config) Plan {
-	return Plan{Keep: true, Source: info.Format, Decision: Decide(NotConvertible, "nothing is converted yet")}
+	if d, keep := refuse(info, true, size, opt, cfg); keep {
+		return keepFor(info, d)
+	}
+	return chooseTarget(info, opt, cfg)
 }
 
 // PlanWhole reads the header of a whole original and decides. A header that is cut off is [Truncated], an invalid
 // one [Broken].
 func PlanWhole(body []byte, opt Options, cfg Config) (header.Info, Plan) {
-	info, _ := header.Parse(body)
-	return info, MakePlan(info, int64(len(body)), opt, cfg)
+	info, err := header.Parse(body)
+	return info, planWhole(info, err, int64(len(body)), opt, cfg)
 }
 
-// PlanPrefix decides about a body that is still arriving, of size bytes in all (-1: unknown). Decided means that no
-// further bytes can change the plan's Keep and Target; a body that ends early is found out by whoever decodes it.
-// For repeated calls on one body [Prefix] is cheaper.
-func PlanPrefix(prefix []byte, size int64, opt Options, cfg Config) (plan Plan, decided bool) {
-	return NewPrefix(size, opt, cfg).Decide(prefix)
+func planWhole(info header.Info, err error, size int64, opt Options, cfg Config) Plan {
+	switch {
+	case err == nil:
+		return MakePlan(info, size, opt, cfg)
+	case info.Format == header.Unknown, errors.Is(err, header.ErrUnsupported):
+		return keepFor(info, notConvertible(info.Format))
+	case errors.Is(err, header.ErrShort):
+		return keepFor(info, Decide(Truncated, fmt.Sprintf("cut off inside the header, after %d bytes", size)))
+	}
+	return keepFor(info, Decide(Broken, err.Error()))
 }
 
-// Prefix is [PlanPrefix] for one body that grows: all calls together cost as much as one over the whole body.
-type Prefix struct {
-	size int64
-	opt  Options
-	cfg  Config
-	scan header.Scanner
+func keepFor(info header.Info, d Decision) Plan {
+	return Plan{Keep: true, Decision: d, Source: info.Format}
 }
 
-// NewPrefix starts with a body of size bytes (-1: unknown) of which nothing has arrived.
-func NewPrefix(size int64, opt Options, cfg Config) *Prefix {
-	return &Prefix{size: size, opt: opt, cfg: cfg}
+// chooseTarget takes the first of the viewer's formats that can hold the picture and is made in time.
+func chooseTarget(info header.Info, opt Options, cfg Config) Plan {
+	d := Decide(NotAccepted, "the viewer takes no format that is made here")
+	for _, f := range opt.Formats {
+		e, ok := encoderOf(f)
+		if !ok || !e.made || f == info.Format {
+			continue
+		}
+		plan, refusal, fits := e.plan(info, opt, cfg)
+		if fits {
+			return plan
+		}
+		if d.Code == NotAccepted {
+			d = refusal
+		} else {
+			// The last format is the one that was tried for being the cheapest: its code stands for all.
+			d = Decide(refusal.Code, d.Reason+"; "+refusal.Reason)
+		}
+	}
+	return keepFor(info, d)
 }
 
-// Decide is [PlanPrefix]; prefix begins with all the bytes of the call before.
-func (p *Prefix) Decide(prefix []byte) (plan Plan, decided bool) {
-	info, _ := p.scan.Scan(prefix)
-	return MakePlan(info, p.size, p.opt, p.cfg), false
+// plan works out the conversion to one format, or why it cannot be.
+func (e encoder) plan(info header.Info, opt Options, cfg Config) (plan Plan, refusal Decision, fits bool) {
+	w, h := max(info.Width, info.ExtentWidth), max(info.Height, info.ExtentHeight)
+	if w > e.maxSide || h > e.maxSide {
+		return plan, Decide(TooWide, fmt.Sprintf("%d x %d px: %s holds at most %d px a side", w, h, e.name, e.maxSide)), false
+	}
+	if int64(w)*int64(h) > e.maxPixels {
+		return plan, Decide(TooManyPixels, fmt.Sprintf("%d x %d px are %s: %s holds at most %s",
+			w, h, megapixels(int64(w)*int64(h)), e.name, megapixels(e.maxPixels))), false
+	}
+	plan = Plan{Source: info.Format, Target: e.format, Dial: dialFor(info, opt.Quality), Effort: e.effort}
+	plan.Quality = EncoderQuality(e.format, plan.Dial)
+	plan.KeepCopyright = slices.Contains(opt.Keep, KeepCopyright)
+	plan.CPU = e.cost(info, plan.Effort, false)
+	most := cfg.Timeout / 2
+	if info.Format == header.PNG {
+		plan.PNG = cmp.Or(opt.PNG, PNGAuto)
+		plan.LosslessCPU = e.cost(info, plan.Effort, true)
+		plan.LosslessTooSlow = plan.LosslessCPU > most
+		if plan.PNG == PNGLossless {
+			plan.CPU = plan.LosslessCPU
+		}
+	}
+	if plan.CPU > most {
+		return Plan{}, Decide(TooSlow, fmt.Sprintf("%s of pixels as %s would take about %s of CPU time, and at most %s is given",
+			megapixels(info.Pixels()), e.name, roundDuration(plan.CPU), most)), false
+	}
+	return plan, Decision{}, true
 }
+
+// roundDuration drops what no estimate knows.
+func roundDuration(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }

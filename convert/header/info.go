@@ -129,9 +129,13 @@ type Info struct {
 	//
 	// SOF is the second byte of the frame marker, 0xC0..0xCF; see [Info.Process].
 	SOF byte
+	// LateHeight: the frame header left the height open and a DNL segment gave it. Most decoders cannot follow.
+	LateHeight bool
 	// JPEGQuality is the libjpeg quality 1..100 whose tables fit best; 0 when unknown.
-	JPEGQuality     int
-	Scans           int // seen so far
+	JPEGQuality int
+	Scans       int // seen so far
+	// OnePass: the first scan holds all components of a sequential frame. Decoders read no further scan then.
+	OnePass         bool
 	RestartInterval int // in MCUs, 0 for none
 	// GainMap: the file also holds what a bright screen needs to show it as HDR.
 	GainMap bool
@@ -145,7 +149,8 @@ type Info struct {
 	// OddColor names the chunk that gives colours a meaning other than sRGB's outside of an ICC profile ("gAMA",
 	// "cHRM", "cICP"); "" for none. Decoders that ignore these chunks show such a file differently.
 	OddColor string
-	// BadCRC is the type of the first chunk before the pixel data whose checksum is wrong; "" for none.
+	// BadCRC is the type of the first chunk before the pixel data whose checksum is wrong, of those that are read
+	// here; "" for none.
 	BadCRC string
 
 	// GIF
@@ -155,8 +160,12 @@ type Info struct {
 	Duration           time.Duration // sum of the delays as stored, over all frames seen
 	MinDelay, MaxDelay time.Duration // of the frames seen
 	EmptyFrames        int           // frames with a width or height of 0
-	// Junk says that something that is no block stands where a block should: decoders stop there.
+
+	// Junk says that behind the header something stands that is no chunk, block or segment where one should:
+	// decoders stop there.
 	Junk bool
+
+	hierarchical bool // announced by DHP; the frame header that follows may be of any kind
 }
 
 // Process names how a JPEG's frame is coded.
@@ -201,6 +210,9 @@ func (p Process) String() string {
 
 // Process returns the coding process that SOF stands for.
 func (i Info) Process() Process {
+	if i.hierarchical {
+		return Hierarchical
+	}
 	switch i.SOF {
 	case 0xC0:
 		return Baseline
