@@ -1,0 +1,39 @@
+# make help lists the targets.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo development)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+
+# The watchdog is built as soon as it has a program.
+WATCHDOG := $(if $(wildcard cmd/karui-watchdog/*.go),bin/karui-watchdog)
+
+.PHONY: help setup build run test lint bench clean bin/karui bin/karui-watchdog
+
+help: ## Lists the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Installs the system packages that are missing
+	@scripts/setup
+
+build: setup bin/karui $(WATCHDOG) ## Builds bin/karui and bin/karui-watchdog
+
+bin/karui:
+	go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui
+
+bin/karui-watchdog:
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui-watchdog
+
+run: build ## Starts karui on sample images, or on ORIGIN=https://www.example.com
+	@ORIGIN='$(ORIGIN)' scripts/run
+
+test: setup ## Vet, format, linters, vulnerabilities, and all tests with the race detector
+	@scripts/test
+
+lint: setup ## Format, linters and vulnerabilities only
+	@scripts/lint
+
+bench: setup ## Runs the benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+clean: ## Removes what was built
+	rm -rf bin
