@@ -18,9 +18,11 @@ const (
 	AnimatedPNG     Code = "animated_png"     // the animation would be lost
 	GainMap         Code = "gain_map"         // the HDR rendition would be lost
 	OddColor        Code = "odd_color"        // colours described in a way that decoders ignore
+	OddCanvas       Code = "odd_canvas"       // frames on a canvas that decoders and browsers take differently
 	UnsupportedJPEG Code = "unsupported_jpeg" // a kind of JPEG that the decoder cannot read
 	TooWide         Code = "too_wide"         // over the longest side that the target formats hold
 	TooManyPixels   Code = "too_many_pixels"  // over convert.max_pixels
+	TooManyFrames   Code = "too_many_frames"  // more than the decoder reads
 	TooLarge        Code = "too_large"        // over convert.max_bytes
 	TooSlow         Code = "too_slow"         // would take over half of convert.timeout
 	Empty           Code = "empty"            // no pixels, or no frames

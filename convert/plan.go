@@ -47,6 +47,11 @@ func MakePlan(info header.Info, size int64, opt Options, cfg Config) Plan {
 	if d, keep := refuse(info, true, size, opt, cfg); keep {
 		return keepFor(info, d)
 	}
+	if info.Format == header.GIF {
+		if d, keep := refuseWholeGIF(info); keep {
+			return keepFor(info, d)
+		}
+	}
 	return chooseTarget(info, opt, cfg)
 }
 

@@ -37,6 +37,9 @@ func refuse(info header.Info, complete bool, size int64, opt Options, cfg Config
 	if complete && info.Pixels() == 0 {
 		return Decide(Empty, fmt.Sprintf("%d x %d px", info.Width, info.Height)), true
 	}
+	if info.Format == header.GIF && info.Frames > maxGIFFrames {
+		return Decide(TooManyFrames, fmt.Sprintf("over %d frames, of which the decoder drops the rest", maxGIFFrames)), true
+	}
 	if info.Pixels() > int64(cfg.MaxPixels) {
 		return Decide(TooManyPixels, pixelsReason(info, cfg.MaxPixels)), true
 	}
@@ -82,6 +85,40 @@ func refuseJPEG(info header.Info) (Decision, bool) {
 		return Decision{}, false
 	}
 	return Decide(UnsupportedJPEG, kind+", which the decoder does not read"), true
+}
+
+// maxGIFFrames is where libvips 8.14.1 (libnsgif) stops reading without saying so.
+const maxGIFFrames = 4096
+
+// refuseWholeGIF keeps GIFs of which libvips makes another picture than browsers do, without reporting an error: that
+// was seen with files of each kind. It wants the header of a whole file.
+func refuseWholeGIF(info header.Info) (Decision, bool) {
+	w, h, x, y := info.Width, info.Height, info.ExtentWidth, info.ExtentHeight
+	switch {
+	case info.Junk:
+		return Decide(Broken, fmt.Sprintf("something that is no block follows frame %d", info.Frames)), true
+	case info.FramesWhole < info.Frames:
+		return Decide(Truncated, fmt.Sprintf("cut off inside frame %d", info.Frames)), true
+	case info.EmptyFrames > 0:
+		return Decide(Empty, fmt.Sprintf("%d of %d frames have no pixels", info.EmptyFrames, info.Frames)), true
+	case x > w || y > h:
+		return Decide(OddCanvas, fmt.Sprintf("frames reach to %d x %d px, beyond the canvas of %d x %d px", x, y, w, h)), true
+	case (x < w || y < h) && ignoresCanvas(w, h):
+		return Decide(OddCanvas, fmt.Sprintf("frames fill %d x %d px of a canvas of %d x %d px, which the decoder ignores", x, y, w, h)), true
+	case info.Uncovered:
+		return Decide(OddCanvas, "parts of the canvas are not painted, which browsers show as transparent and the decoder does not"), true
+	}
+	return Decision{}, false
+}
+
+// ignoresCanvas lists the sizes that libnsgif takes for the screen of the machine that made the file, and replaces by
+// what the frames fill.
+func ignoresCanvas(w, h int) bool {
+	switch [2]int{w, h} {
+	case [2]int{640, 480}, [2]int{640, 512}, [2]int{800, 600}, [2]int{1024, 768}, [2]int{1280, 1024}, [2]int{1600, 1200}:
+		return true
+	}
+	return w > 2048 || h > 2048
 }
 
 func pixelsReason(info header.Info, most units.Pixels) string {

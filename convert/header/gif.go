@@ -6,12 +6,24 @@ import (
 )
 
 type gifState struct {
-	screen  bool // the logical screen was read
-	blocks  bool // inside a chain of sub-blocks
-	global  bool // a global palette is there
-	delay   time.Duration
-	replace bool // the last frame is to be wiped, which leaves transparent pixels
+	screen bool // the logical screen was read
+	blocks bool // inside a chain of sub-blocks
+	frame  bool // which holds the pixels of a frame
+	global bool // a global palette is there
+
+	// From the graphic control before the next frame.
+	delay       time.Duration
+	disposal    byte
+	transparent bool
+
+	wiped   bool // the frame before is wiped away, and announced no transparent colour
+	exposed bool // such a place was not painted over by the next frame
+	bare    bool // the first frame does not cover the screen
+	clear   bool // some frame announced a transparent colour
 }
+
+// wipe is the disposal method "restore to background".
+const wipe = 2
 
 // scanGIF walks the blocks; pixel data is stepped over sub-block by sub-block.
 func (s *Scanner) scanGIF(b []byte) error {
@@ -40,11 +52,7 @@ func (s *Scanner) scanGIF(b []byte) error {
 		case '!':
 			need = s.extension(b)
 		default:
-			// Browsers end the animation here and show what they have.
-			if s.info.Frames == 0 {
-				return s.stop("no block at byte %d", s.pos)
-			}
-			s.done, s.info.Junk = true, true
+			return s.stop("no block at byte %d", s.pos)
 		}
 		if need {
 			return s.short()
@@ -73,6 +81,10 @@ func (s *Scanner) skipBlocks(b []byte) bool {
 		at += 1 + n
 		if n == 0 {
 			s.gif.blocks = false
+			if s.gif.frame {
+				s.gif.frame = false
+				s.info.FramesWhole++
+			}
 			break
 		}
 	}
@@ -88,34 +100,40 @@ func (s *Scanner) imageDescriptor(b []byte) (need bool) {
 	d := b[s.pos+1:]
 	left, top := int(binary.LittleEndian.Uint16(d)), int(binary.LittleEndian.Uint16(d[2:]))
 	width, height := int(binary.LittleEndian.Uint16(d[4:])), int(binary.LittleEndian.Uint16(d[6:]))
-	i, flags := &s.info, d[8]
-	if i.Frames == 0 && (left > 0 || top > 0 || left+width < i.Width || top+height < i.Height) || s.gif.replace {
-		i.Alpha = true
+	i, g, flags := &s.info, &s.gif, d[8]
+	covers := left == 0 && top == 0 && width >= i.Width && height >= i.Height
+	if i.Frames == 0 && !covers {
+		g.bare, i.Alpha = true, true
 	}
+	if g.wiped && !(covers && !g.transparent) {
+		g.exposed, i.Alpha = true, true
+	}
+	g.wiped = g.disposal == wipe && !g.transparent
+	g.clear = g.clear || g.transparent
+	i.Alpha = i.Alpha || g.transparent
 	if width == 0 || height == 0 {
 		i.EmptyFrames++
-	} else {
-		i.ExtentWidth, i.ExtentHeight = max(i.ExtentWidth, left+width), max(i.ExtentHeight, top+height)
 	}
-	if i.Frames == 0 || s.gif.delay < i.MinDelay {
-		i.MinDelay = s.gif.delay
+	i.ExtentWidth, i.ExtentHeight = max(i.ExtentWidth, left+width), max(i.ExtentHeight, top+height)
+	if i.Frames == 0 || g.delay < i.MinDelay {
+		i.MinDelay = g.delay
 	}
-	i.MaxDelay = max(i.MaxDelay, s.gif.delay)
-	i.Duration += s.gif.delay
-	s.gif.delay = 0
+	i.MaxDelay = max(i.MaxDelay, g.delay)
+	i.Duration += g.delay
+	g.delay, g.disposal, g.transparent = 0, 0, false
 	i.Frames++
 	i.Animated = i.Frames > 1
 	i.Progressive = i.Progressive || flags&0x40 != 0
 	s.pos += 10
 	if flags&0x80 != 0 {
 		size := 2 << (flags & 7)
-		if !s.gif.global && i.PaletteSize == 0 {
+		if !g.global && i.PaletteSize == 0 {
 			i.PaletteSize = size
 		}
 		s.pos += 3 * size
 	}
 	s.pos++ // the LZW code size
-	s.gif.blocks, s.ready = true, true
+	g.blocks, g.frame, s.ready = true, true, true
 	return false
 }
 
@@ -132,8 +150,7 @@ func (s *Scanner) extension(b []byte) (need bool) {
 	switch data := head[3 : 3+size]; {
 	case head[1] == 0xF9 && size >= 4:
 		s.gif.delay = time.Duration(binary.LittleEndian.Uint16(data[1:])) * 10 * time.Millisecond
-		s.gif.replace = data[0]>>2&7 == 2
-		s.info.Alpha = s.info.Alpha || data[0]&1 != 0
+		s.gif.disposal, s.gif.transparent = data[0]>>2&7, data[0]&1 != 0
 	case head[1] == 0xFF && size == 11 && (string(data) == "NETSCAPE2.0" || string(data) == "ANIMEXTS1.0"):
 		sub := head[14:]
 		if len(sub) < 1 || len(sub) < 1+int(sub[0]) {

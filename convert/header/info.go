@@ -90,8 +90,8 @@ type Info struct {
 	Format Format
 	// Width and Height are stored pixels, before Orientation is applied; for GIF the logical screen.
 	Width, Height int
-	// ExtentWidth and ExtentHeight are what all frames of a GIF seen so far need together, when a frame reaches
-	// beyond the logical screen; else equal to Width and Height.
+	// ExtentWidth and ExtentHeight are how far the frames of a GIF seen so far reach, which may be less or more than
+	// the logical screen; for others Width and Height.
 	ExtentWidth, ExtentHeight int
 	// Frames is 1 for still images, the announced number of an animated PNG (not verified, up to 2^32-1), the
 	// number of frames seen so far of a GIF (0 for a GIF without any).
@@ -160,6 +160,11 @@ type Info struct {
 	Duration           time.Duration // sum of the delays as stored, over all frames seen
 	MinDelay, MaxDelay time.Duration // of the frames seen
 	EmptyFrames        int           // frames with a width or height of 0
+	FramesWhole        int           // frames whose data was seen to its end
+	// Uncovered says that at some time pixels show that no frame paints, while nothing announces transparency.
+	// Browsers leave them transparent; decoders paint them black or in the background colour. A later frame may
+	// still announce transparency.
+	Uncovered bool
 
 	// Junk says that behind the header something stands that is no chunk, block or segment where one should:
 	// decoders stop there.

@@ -53,9 +53,11 @@ func (s *Scanner) Scan(b []byte) (Info, error) {
 		s.err = s.scanPNG(b)
 	case GIF:
 		s.err = s.scanGIF(b)
+		s.info.Uncovered = s.gif.exposed || s.gif.bare && !s.gif.clear
 	}
-	s.info.ExtentWidth = max(s.info.ExtentWidth, s.info.Width)
-	s.info.ExtentHeight = max(s.info.ExtentHeight, s.info.Height)
+	if s.info.Format != GIF {
+		s.info.ExtentWidth, s.info.ExtentHeight = s.info.Width, s.info.Height
+	}
 	return s.info, s.err
 }
 
