@@ -20,9 +20,9 @@ type Options struct {
 
 // Cache holds entries by key. Its methods may be called by many goroutines at once.
 type Cache struct {
+	memory *memory
 	volume *volume
 	closed atomic.Bool
-	now    func() time.Time
 }
 
 // Open takes the volume's folder into use, creating it where it is missing, and
@@ -46,11 +46,16 @@ func open(cfg Config, disk DiskConfig, opts Options, files fileSystem) (*Cache, 
 	if n := len(cfg.Volumes); n != 1 {
 		return nil, fmt.Errorf("cache.volumes has %d volumes: this version works with exactly one", n)
 	}
-	v, err := openVolume(cfg.Volumes[0], disk, opts, files)
+	m, err := newMemory(int64(cfg.Memory))
 	if err != nil {
+		return nil, fmt.Errorf("open cache: memory of %v: %w", cfg.Memory, err)
+	}
+	v, err := openVolume(cfg.Volumes[0], disk, opts, files, m)
+	if err != nil {
+		m.close()
 		return nil, fmt.Errorf("open cache volume %s: %w", cfg.Volumes[0].Path, err)
 	}
-	return &Cache{volume: v, now: opts.Now}, nil
+	return &Cache{memory: m, volume: v}, nil
 }
 
 // Get gives the entry that is stored under key; false is a miss. The entry must be closed.
@@ -58,11 +63,16 @@ func (c *Cache) Get(key Key) (*Entry, bool) {
 	if c.closed.Load() {
 		return nil, false
 	}
-	return c.volume.get(key, key.hash())
+	e := c.volume.get(&key, key.hash())
+	if e == nil {
+		c.volume.misses.Add(1)
+		return nil, false
+	}
+	return e, true
 }
 
 // Put stores body under key, in place of what was fetched earlier. The cache keeps
-// body: it must not be written to afterwards. On an error nothing has changed:
+// body and the attributes: they must not be written to afterwards. On an error nothing has changed:
 // ErrSuperseded, ErrTooLarge, ErrUnavailable, ErrClosed, or what the disk said.
 func (c *Cache) Put(key Key, meta Meta, body []byte) error {
 	if err := c.check(key, meta); err != nil {
@@ -132,8 +142,17 @@ func (c *Cache) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	return c.volume.close()
+	err := c.volume.close()
+	c.memory.close()
+	return err
 }
 
 // Stats is cheap enough to be asked for every second.
-func (c *Cache) Stats() Stats { return Stats{Volumes: []VolumeStats{c.volume.stats()}} }
+func (c *Cache) Stats() Stats {
+	s := Stats{
+		HitsMemory: c.volume.hitsMemory.Load(), HitsDisk: c.volume.hitsDisk.Load(), Misses: c.volume.misses.Load(),
+		Volumes: []VolumeStats{c.volume.stats()},
+	}
+	s.MemoryBytes, s.MemoryMax = c.memory.used()
+	return s
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,9 @@ func testConfig(dir string) Config {
 
 func mustOpen(t testing.TB, cfg Config, disk DiskConfig, opts Options) *Cache {
 	t.Helper()
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
 	c, err := Open(cfg, disk, opts)
 	if err != nil {
 		t.Fatal(err)

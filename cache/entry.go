@@ -2,8 +2,10 @@ package cache
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
+	"syscall"
 )
 
 // Entry is what was stored under a key at one moment. It never changes. Its
@@ -22,7 +24,8 @@ type Entry struct {
 	inRAM  bool
 	file   file // else the open file, nil once closed
 	offset int64
-	report func(error) // told of errors of the file, not of the reader's
+	volume *volume // whose file it is
+	hash   hash
 }
 
 // Size is the length of the body in bytes.
@@ -48,7 +51,7 @@ func (e *Entry) Reader() io.ReadSeeker {
 	if e.file == nil {
 		return bytes.NewReader(nil)
 	}
-	return io.NewSectionReader(reporting{e.file, e.report}, e.offset, e.size)
+	return io.NewSectionReader(reporting{e.file, e}, e.offset, e.size)
 }
 
 // WriteTo writes the whole body. To an http.ResponseWriter whose Content-Length
@@ -74,8 +77,16 @@ func (e *Entry) WriteTo(w io.Writer) (int64, error) {
 	if err == nil && n < e.size {
 		err = io.ErrUnexpectedEOF
 	}
-	e.report(err)
+	if errors.Is(err, syscall.EIO) { // of the file: a connection has other errors
+		e.failed(err)
+	}
 	return n, err
+}
+
+// failed tells the volume about a disk that fails under an open entry.
+func (e *Entry) failed(err error) {
+	e.volume.fault(err, false)
+	e.volume.ask(chore{what: choreBury, hash: e.hash})
 }
 
 // Close gives the file back. The second call does nothing.
@@ -88,16 +99,16 @@ func (e *Entry) Close() error {
 	return err
 }
 
-// reporting tells the volume about a disk that fails under a reader.
+// reporting is a file whose errors come to its volume's ears.
 type reporting struct {
 	io.ReaderAt
-	report func(error)
+	entry *Entry
 }
 
 func (r reporting) ReadAt(p []byte, off int64) (int, error) {
 	n, err := r.ReaderAt.ReadAt(p, off)
-	if err != nil && err != io.EOF {
-		r.report(err)
+	if judge(err, false) == failed {
+		r.entry.failed(err)
 	}
 	return n, err
 }

@@ -34,6 +34,9 @@ type fileSystem interface {
 	Names(dir string, visit func(name string) bool) error
 	// SetAccess sets the access time and leaves the modification time.
 	SetAccess(name string, at time.Time) error
+	// Sync writes out the whole file system that holds an open file. The error also
+	// tells of what could not be written since the file was opened (Linux 5.8).
+	Sync(of *os.File) error
 	// Usage is of the file system that holds dir.
 	Usage(dir string) (usage, error)
 }
@@ -86,6 +89,13 @@ func (osFiles) SetAccess(name string, at time.Time) error {
 	times := []unix.Timespec{unix.NsecToTimespec(at.UnixNano()), {Nsec: unix.UTIME_OMIT}}
 	if err := unix.UtimesNanoAt(unix.AT_FDCWD, name, times, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return &fs.PathError{Op: "utimensat", Path: name, Err: err}
+	}
+	return nil
+}
+
+func (osFiles) Sync(of *os.File) error {
+	if err := unix.Syncfs(int(of.Fd())); err != nil { //nolint:gosec // a descriptor fits
+		return &fs.PathError{Op: "syncfs", Path: of.Name(), Err: err}
 	}
 	return nil
 }

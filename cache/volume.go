@@ -1,50 +1,130 @@
 package cache
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/sys/unix"
 )
 
-// volume is one folder on a disk.
+// The volume's folder:
+//
+//	lock          held with flock while a process uses the folder
+//	tmp/          files being written
+//	entries/ab/   files whose name (the key's hash) begins with ab
+//
+// Nothing else in it is ever touched.
+const folders = 256
+
+// closeWait is how long close waits for operations that hang in the disk. A process
+// that is asked to end has better things to do than to wait for a dead one.
+const closeWait = 10 * time.Second
+
+// volume is one folder on a disk, with the index of what it holds.
+//
+// Locks, in the order in which they may be taken:
+//
+//	evicting  one eviction at a time
+//	keys[i]   orders whatever changes files under their final names; of a share of
+//	          the keys. Held over a rename or an unlink, never over the writing of
+//	          a body. Get only ever tries to take it.
+//	mu        index and state; never held over a call to the file system
 type volume struct {
-	path    string
-	files   fileSystem
-	now     func() time.Time
-	lock    *os.File
-	run     string // prefix of this process's temporary files
-	counter atomic.Uint64
-	keys    sync.Mutex // orders what changes a file under its final name
+	path      string
+	maxSize   int64
+	high, low float64 // percent
+	files     fileSystem
+	now       func() time.Time
+	log       *slog.Logger
+	memory    *memory
+	run       string // prefix of this process's temporary files
+	serial    atomic.Uint64
+
+	evicting sync.Mutex
+	keys     [256]sync.Mutex
+
+	mu       sync.Mutex
+	index    index
+	loaded   [folders]bool
+	loading  bool
+	epoch    int            // of the index; grows when it is thrown away
+	version  uint32         // the last one given
+	reserved int64          // bytes being written or removed, on top of index.bytes
+	graves   map[hash]grave // see graves.go
+	health   health
+	usage    usage
+	lock     *os.File // nil while the folder is not ours
+	closed   bool
+
+	busy   sync.WaitGroup // operations that change files
+	tasks  sync.WaitGroup // background work
+	cancel context.CancelFunc
+	chores chan chore
+	load   chan struct{} // asks for a load of the whole folder
+	verify singleflight.Group
+
+	hitsMemory, hitsDisk, misses    atomic.Uint64
+	evictions, puts, superseded     atomic.Uint64
+	writeErrors, readErrors, broken atomic.Uint64
+	dirty                           atomic.Bool // written to since the last sync
+	brokenLogged                    uint64      // of the upkeep's goroutine
 }
 
-func openVolume(cfg VolumeConfig, _ DiskConfig, opts Options, files fileSystem) (*volume, error) {
-	v := &volume{path: cfg.Path, files: files, now: opts.Now, run: rand.Text() + "-"}
-	if err := files.MkdirAll(filepath.Join(v.path, "tmp")); err != nil {
-		return nil, fmt.Errorf("create folder: %w", err)
+func openVolume(cfg VolumeConfig, disk DiskConfig, opts Options, files fileSystem, m *memory) (*volume, error) {
+	v := &volume{
+		path: cfg.Path, maxSize: int64(cfg.MaxSize), high: float64(disk.High), low: float64(disk.Low),
+		files: files, now: opts.Now, log: opts.Log.With("volume", cfg.Path), memory: m,
+		run: rand.Text() + "-", index: newIndex(), graves: make(map[hash]grave),
+		health: health{state: StateOK},
+		chores: make(chan chore, 1024), load: make(chan struct{}, 1),
+	}
+	if err := v.attach(); err != nil {
+		// A disk that is broken at the start is one that may come back; a folder
+		// that cannot be is a mistake that somebody must hear of now.
+		if judge(err, false) != failed {
+			return nil, err
+		}
+		v.fault(err, true)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	v.cancel = cancel
+	v.tasks.Go(func() { v.loads(ctx) })
+	v.tasks.Go(func() { v.upkeep(ctx) })
+	v.tasks.Go(func() { v.doChores(ctx) })
+	return v, nil
+}
+
+// attach makes the folder, takes its lock and asks for its entries to be loaded.
+func (v *volume) attach() error {
+	for _, dir := range []string{"tmp", "entries"} {
+		if err := v.files.MkdirAll(filepath.Join(v.path, dir)); err != nil {
+			return fmt.Errorf("create folder: %w", err)
+		}
 	}
 	lock, err := lockFolder(v.path)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	v.mu.Lock()
+	old := v.lock
 	v.lock = lock
-	err = files.Names(filepath.Join(v.path, "tmp"), func(name string) bool {
-		_ = files.Remove(filepath.Join(v.path, "tmp", name))
-		return true
-	})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("remove leftovers: %w", err), lock.Close())
+	v.mu.Unlock()
+	if old != nil {
+		_ = old.Close()
 	}
-	return v, nil
+	v.reload()
+	return nil
 }
 
 func lockFolder(path string) (*os.File, error) {
@@ -62,174 +142,140 @@ func lockFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-func (v *volume) close() error { return v.lock.Close() }
+// attached says whether the folder is still the one that was locked, and not
+// removed or replaced behind our back.
+func (v *volume) attached() bool {
+	v.mu.Lock()
+	lock := v.lock
+	v.mu.Unlock()
+	if lock == nil {
+		return false
+	}
+	ours, err := lock.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := v.files.Lstat(filepath.Join(v.path, "lock"))
+	return err == nil && os.SameFile(ours, there)
+}
+
+// reload throws the index away and has the folder read again.
+func (v *volume) reload() {
+	v.mu.Lock()
+	v.epoch++
+	v.index = newIndex()
+	v.loaded = [folders]bool{}
+	v.mu.Unlock()
+	v.askLoad()
+}
+
+func (v *volume) askLoad() {
+	select {
+	case v.load <- struct{}{}:
+	default: // one is asked for already
+	}
+}
+
+// begin lets an operation in that changes files; done must be called after it.
+func (v *volume) begin() (done func(), err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.closed:
+		return nil, ErrClosed
+	case v.health.state != StateOK:
+		return nil, fmt.Errorf("%w (%s): %w", ErrUnavailable, v.health.state, v.health.cause)
+	}
+	v.busy.Add(1)
+	return v.busy.Done, nil
+}
+
+func (v *volume) close() error {
+	v.mu.Lock()
+	if v.closed {
+		v.mu.Unlock()
+		return nil
+	}
+	v.closed = true
+	v.mu.Unlock()
+	v.cancel()
+	ended := make(chan struct{})
+	go func() {
+		v.busy.Wait()
+		v.tasks.Wait()
+		close(ended)
+	}()
+	limit := time.NewTimer(closeWait)
+	defer limit.Stop()
+	select {
+	case <-ended:
+	case <-limit.C:
+		// The lock goes with the process: what hangs may still write.
+		return fmt.Errorf("close cache volume %s: the disk has not answered for %v", v.path, closeWait)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.lock == nil {
+		return nil
+	}
+	return v.lock.Close()
+}
+
+// fault counts a failed operation and takes the volume out of use if the error says so.
+func (v *volume) fault(err error, write bool) {
+	if write {
+		v.writeErrors.Add(1)
+	} else {
+		v.readErrors.Add(1)
+	}
+	v.mu.Lock()
+	worse := v.health.fault(err, write, v.now())
+	state := v.health.state
+	v.mu.Unlock()
+	if worse {
+		v.log.Error("cache volume fails, tried again each minute", "state", string(state), "err", err)
+	}
+}
+
+func (v *volume) nextVersion() uint32 {
+	v.version++
+	if v.version == 0 { // 0 means none
+		v.version++
+	}
+	return v.version
+}
 
 func (v *volume) name(h hash) string {
 	s := h.String()
-	return filepath.Join(v.path, "entries", s[:2], s)
+	return v.path + "/entries/" + s[:2] + "/" + s
 }
 
-// openEntry opens and parses a file; the body is not verified.
-func (v *volume) openEntry(key *Key, h hash, flag int) (file, head, error) {
-	f, err := v.files.Open(v.name(h), flag)
-	if err != nil {
-		return nil, head{}, err
-	}
-	hd, err := readHead(f, key)
-	if err != nil {
-		_ = f.Close()
-		return nil, head{}, err
-	}
-	return f, hd, nil
-}
+func (v *volume) keyLock(h hash) *sync.Mutex { return &v.keys[h[len(h)-1]] }
 
-func readHead(f file, key *Key) (head, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return head{}, err
+// fingerprint tells whether a file is the one that was seen before: inode, length
+// and modification time, in 32 bits. Never 0.
+func fingerprint(info fs.FileInfo) uint32 {
+	var inode uint64
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = s.Ino
 	}
-	if !info.Mode().IsRegular() {
-		return head{}, fmt.Errorf("%w: not a regular file", errBad)
-	}
-	b := make([]byte, min(4096, info.Size()))
-	if _, err := f.ReadAt(b, 0); err != nil {
-		return head{}, err
-	}
-	n, err := headLength(b, info.Size())
-	if err != nil {
-		return head{}, err
-	}
-	if n > int64(len(b)) {
-		b = make([]byte, n)
-		if _, err := f.ReadAt(b, 0); err != nil {
-			return head{}, err
-		}
-	}
-	return parseHead(b, info.Size(), key)
-}
-
-func (v *volume) get(key Key, h hash) (*Entry, bool) {
-	f, hd, err := v.openEntry(&key, h, unix.O_RDONLY)
-	if err != nil {
-		if errors.Is(err, errBad) {
-			_ = v.files.Remove(v.name(h))
-		}
-		return nil, false
-	}
-	d := xxhash.New()
-	_, err = io.Copy(d, io.NewSectionReader(f, hd.body, hd.size))
-	if err != nil || d.Sum64() != hd.bodySum || hd.meta.expired(v.now()) {
-		_ = f.Close()
-		_ = v.files.Remove(v.name(h))
-		return nil, false
-	}
-	return &Entry{
-		Key: key, Meta: hd.meta, size: hd.size, sum: hd.bodySum,
-		file: f, offset: hd.body, report: func(error) {},
-	}, true
-}
-
-func (v *volume) put(key Key, meta Meta, body []byte) error {
-	return v.write(key, meta, int64(len(body)), func(f file) error {
-		b := append(encodeHead(key, meta, int64(len(body)), xxhash.Sum64(body)), body...)
-		_, err := f.Write(b)
-		return err
-	})
-}
-
-func (v *volume) putFrom(key Key, meta Meta, size int64, r io.Reader) error {
-	return v.write(key, meta, size, func(f file) error {
-		placeholder := encodeHead(key, meta, size, 0)
-		if _, err := f.Write(placeholder); err != nil {
-			return err
-		}
-		d := xxhash.New()
-		if n, err := io.Copy(f, io.TeeReader(io.LimitReader(r, size), d)); err != nil {
-			return err
-		} else if n < size {
-			return fmt.Errorf("body of %d bytes instead of %d: %w", n, size, io.ErrUnexpectedEOF)
-		}
-		_, err := f.WriteAt(encodeHead(key, meta, size, d.Sum64()), 0)
-		return err
-	})
-}
-
-func (v *volume) write(key Key, meta Meta, _ int64, fill func(file) error) error {
-	tmp := filepath.Join(v.path, "tmp", fmt.Sprintf("%s%d", v.run, v.counter.Add(1)))
-	f, err := v.files.Open(tmp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL)
-	if err != nil {
-		return err
-	}
-	err = fill(f)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = v.commit(key, meta, tmp)
-	}
-	if err != nil {
-		_ = v.files.Remove(tmp)
-	}
-	return err
-}
-
-func (v *volume) commit(key Key, meta Meta, tmp string) error {
-	h := key.hash()
-	v.keys.Lock()
-	defer v.keys.Unlock()
-	if f, old, err := v.openEntry(&key, h, unix.O_RDONLY); err == nil {
-		_ = f.Close()
-		if old.meta.FetchStart.After(meta.FetchStart) {
-			return ErrSuperseded
-		}
-	}
-	if err := v.files.MkdirAll(filepath.Dir(v.name(h))); err != nil {
-		return err
-	}
-	return v.files.Rename(tmp, v.name(h))
-}
-
-func (v *volume) update(e *Entry, meta Meta) error {
-	h := e.Key.hash()
-	v.keys.Lock()
-	defer v.keys.Unlock()
-	f, hd, err := v.openEntry(&e.Key, h, unix.O_RDWR)
-	if errors.Is(err, fs.ErrNotExist) {
-		return ErrGone
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // what is written is checksummed
-	if hd.bodySum != e.sum || hd.size != e.size || hd.meta.FetchStart.After(meta.FetchStart) {
-		return ErrSuperseded
-	}
-	slot := encodeSlot(meta, hd.sequence+1, hd.headSum)
-	if int64(len(slot)) > hd.slotSize {
-		return fmt.Errorf("%w: attributes outgrew the file", ErrTooLarge)
-	}
-	_, err = f.WriteAt(slot, hd.slots+int64(1-hd.slot)*hd.slotSize)
-	return err
-}
-
-func (v *volume) remove(h hash, at time.Time) error {
-	v.keys.Lock()
-	defer v.keys.Unlock()
-	f, hd, err := v.openEntry(nil, h, unix.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		_ = f.Close()
-		if hd.meta.FetchStart.After(at) {
-			return nil
-		}
-	}
-	return v.files.Remove(v.name(h))
+	x := inode*0x9e3779b97f4a7c15 ^ uint64(info.ModTime().UnixNano()) //nolint:gosec // bits, not a number
+	x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>32 ^ uint64(info.Size())) * 0x94d049bb133111eb //nolint:gosec // the same
+	return uint32(x>>32) | 1                                   //nolint:gosec // the same
 }
 
 func (v *volume) stats() VolumeStats {
-	s := VolumeStats{Path: v.path, State: StateOK}
-	if u, err := v.files.Usage(v.path); err == nil {
-		s.UsedPercent = u.percent()
+	v.mu.Lock()
+	s := VolumeStats{
+		Path: v.path, State: v.health.state, Loaded: true, UsedPercent: v.usage.percent(),
+		Files: int64(v.index.n), Bytes: v.index.bytes, MaxBytes: v.maxSize,
 	}
+	for _, l := range v.loaded {
+		s.Loaded = s.Loaded && l
+	}
+	v.mu.Unlock()
+	s.Evictions, s.Puts, s.Superseded = v.evictions.Load(), v.puts.Load(), v.superseded.Load()
+	s.WriteErrors, s.ReadErrors, s.Broken = v.writeErrors.Load(), v.readErrors.Load(), v.broken.Load()
 	return s
 }

@@ -1,0 +1,217 @@
+package cache
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// crashEnv names the folder for the process that is to be killed.
+const crashEnv = "KARUI_TEST_CACHE_CRASH"
+
+const (
+	crashWorkers = 4
+	crashKeys    = 10 // of each worker
+)
+
+func crashKey(worker, i int) Key {
+	return Key{Site: "shop", Path: fmt.Sprintf("/%d/%d.jpg", worker, i), Form: "webp"}
+}
+
+// crashBody can be told from every other body: its bytes follow from key and serial.
+func crashBody(key Key, serial int64) []byte {
+	h := key.hash()
+	r := rand.NewChaCha8([32]byte(append(h[:], binary.LittleEndian.AppendUint64(make([]byte, 8), uint64(serial))...)))
+	b := make([]byte, 1+r.Uint64()%60_000)
+	if serial%37 == 0 {
+		b = make([]byte, 400_000) // over what memory takes
+	}
+	_, _ = r.Read(b)
+	return b
+}
+
+func crashConfig(dir string) Config {
+	cfg := testConfig(dir)
+	cfg.Memory = 4 << 20
+	return cfg
+}
+
+// crashChild writes under load until it is killed. It says before and after each
+// change what it does: + key serial, = key serial, - key, and ! for wrong bytes.
+func crashChild(dir string) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	c, err := Open(crashConfig(dir), roomy(), Options{Log: log})
+	if err != nil {
+		fmt.Println("! open:", err)
+		os.Exit(1)
+	}
+	start := time.Now().UnixNano()
+	var all sync.WaitGroup
+	for w := range crashWorkers {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(start), uint64(w)))
+			for serial := start; ; serial++ {
+				i := r.IntN(crashKeys)
+				key := crashKey(w, i)
+				meta := Meta{FetchStart: time.Unix(0, serial), Attributes: []byte(strconv.FormatInt(serial, 10))}
+				switch r.IntN(10) {
+				default:
+					fmt.Printf("begin %d %d %d\n", w, i, serial)
+					b := crashBody(key, serial)
+					var err error
+					if serial%2 == 0 {
+						err = c.Put(key, meta, b)
+					} else {
+						err = c.PutFrom(key, meta, int64(len(b)), bytes.NewReader(b))
+					}
+					if err != nil {
+						fmt.Println("! put:", err)
+					}
+					fmt.Printf("put %d %d %d\n", w, i, serial)
+				case 0:
+					fmt.Printf("begin %d %d 0\n", w, i)
+					if err := c.Delete(key, meta.FetchStart); err != nil {
+						fmt.Println("! delete:", err)
+					}
+					fmt.Printf("put %d %d 0\n", w, i)
+				case 1, 2, 3:
+					e, ok := c.Get(key)
+					if !ok {
+						continue
+					}
+					was, err := strconv.ParseInt(strings.TrimRight(string(e.Meta.Attributes), " "), 10, 64)
+					var got bytes.Buffer
+					if _, werr := e.WriteTo(&got); err != nil || werr != nil || !bytes.Equal(got.Bytes(), crashBody(key, was)) {
+						fmt.Println("! wrong bytes under", key)
+					}
+					// A revalidation; its attributes grow now and then beyond the slot.
+					meta.Attributes = append([]byte(strconv.FormatInt(was, 10)), strings.Repeat(" ", r.IntN(300))...)
+					if err := c.Update(e, meta); err != nil {
+						fmt.Println("! update:", err)
+					}
+					_ = e.Close()
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestCrash kills a process that writes, again and again, at random instants, and
+// looks afterwards: what was put and acknowledged is there, what was deleted is
+// not, what was under way is one or the other, and every byte is right.
+func TestCrash(t *testing.T) {
+	rounds := 50
+	if testing.Short() {
+		rounds = 5
+	}
+	if s := os.Getenv("KARUI_TEST_CRASH_ROUNDS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rounds = n
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	dir := t.TempDir()
+	may := map[Key][]int64{} // the serials that may be stored, 0 for nothing
+	puts := 0
+	for range rounds {
+		puts += crashRound(t, dir, time.Duration(r.IntN(60_000))*time.Microsecond, may)
+		checkAfterCrash(t, dir, may)
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d kills, %d acknowledged changes", rounds, puts)
+	if puts == 0 {
+		t.Error("nothing was ever written before the kill")
+	}
+}
+
+func crashRound(t *testing.T, dir string, life time.Duration, may map[Key][]int64) (changes int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), crashEnv+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var kill *time.Timer
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if kill == nil { // it is at work
+			kill = time.AfterFunc(life, func() { _ = cmd.Process.Kill() })
+		}
+		var w, i int
+		var serial int64
+		line := lines.Text()
+		if n, _ := fmt.Sscanf(line, "begin %d %d %d", &w, &i, &serial); n == 3 {
+			key := crashKey(w, i)
+			if may[key] == nil {
+				may[key] = []int64{0}
+			}
+			may[key] = append(may[key], serial)
+		} else if n, _ := fmt.Sscanf(line, "put %d %d %d", &w, &i, &serial); n == 3 {
+			may[crashKey(w, i)] = []int64{serial}
+			changes++
+		} else {
+			t.Errorf("the process says %q", line)
+		}
+	}
+	if kill == nil {
+		t.Error("the process ended without a word")
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the process ended by itself")
+	}
+	return changes
+}
+
+func checkAfterCrash(t *testing.T, dir string, may map[Key][]int64) {
+	t.Helper()
+	c, _ := openOn(t, crashConfig(dir), roomy(), osFiles{}, time.Now)
+	defer c.Close()
+	for key, serials := range may {
+		stored := int64(0)
+		if e, ok := c.Get(key); ok {
+			var err error
+			stored, err = strconv.ParseInt(strings.TrimRight(string(e.Meta.Attributes), " "), 10, 64)
+			if err != nil || !bytes.Equal(body(t, e), crashBody(key, stored)) {
+				t.Errorf("wrong bytes under %v", key)
+			}
+			_ = e.Close()
+		}
+		allowed := false
+		for _, s := range serials {
+			allowed = allowed || s == stored
+		}
+		if !allowed {
+			t.Errorf("%v holds %d, want one of %v", key, stored, serials)
+		}
+		may[key] = []int64{stored}
+	}
+	for _, name := range filesIn(t, filepath.Join(dir, "tmp")) {
+		t.Errorf("left over: %s", name)
+	}
+	if n := c.Stats().Volumes[0].Broken; n != 0 {
+		t.Errorf("%d broken files: a kill alone must not make any", n)
+	}
+}

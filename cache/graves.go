@@ -1,0 +1,138 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// graveAge is how long a Delete is remembered against Puts of an earlier fetch.
+	// A fetch takes 60 s at most, its conversion as much, and its wait for a
+	// worker and the disk is bounded too.
+	graveAge = 10 * time.Minute
+	// maxGraves bounds the memory for them, about 4 MiB.
+	maxGraves = 1 << 16
+)
+
+// grave remembers that a key was deleted: by a fetch that started at at. It turns
+// Puts away that were fetched no later, and hides a file that could not be removed.
+type grave struct {
+	at   int64 // nanoseconds since 1970
+	dug  int64 // when it was noted, the same
+	file bool  // there is still a file that must not be read
+}
+
+// buried says whether what was fetched then was deleted since. Called with mu held.
+func (v *volume) buried(h hash, fetched int64) bool {
+	g, ok := v.graves[h]
+	return ok && fetched <= g.at
+}
+
+// dig notes a grave. Called with mu held.
+func (v *volume) dig(h hash, g grave) {
+	if old, ok := v.graves[h]; ok {
+		g.at, g.file = max(g.at, old.at), g.file || old.file
+	} else if len(v.graves) >= maxGraves {
+		for other := range v.graves { // any one
+			delete(v.graves, other)
+			break
+		}
+	}
+	v.graves[h] = g
+}
+
+// remove is Delete. It works on a volume that cannot be written, as far as that goes.
+func (v *volume) remove(h hash, at time.Time) error {
+	v.mu.Lock()
+	if v.closed {
+		v.mu.Unlock()
+		return ErrClosed
+	}
+	v.busy.Add(1)
+	v.mu.Unlock()
+	defer v.busy.Done()
+
+	lock := v.keyLock(h)
+	lock.Lock()
+	defer lock.Unlock()
+	v.mu.Lock()
+	r := v.index.find(h)
+	out := v.health.state == StateOut
+	absent := r == nil && v.loaded[h[0]] && !v.graves[h].file
+	var fetched int64
+	if r != nil {
+		fetched = r.fetched
+	}
+	v.mu.Unlock()
+
+	if fetched == 0 && !absent && !out {
+		if f, hd, _, err := v.openHead(nil, h, unix.O_RDONLY); err == nil {
+			_ = f.Close()
+			fetched = toNano(hd.meta.FetchStart)
+		}
+	}
+	if fetched > toNano(at) {
+		return nil
+	}
+	v.mu.Lock()
+	v.index.remove(h)
+	v.dig(h, grave{at: toNano(at), dug: v.now().UnixNano(), file: !absent})
+	v.mu.Unlock()
+	v.memory.drop(h)
+	switch {
+	case absent:
+		return nil
+	case out:
+		return fmt.Errorf("%w: the file stays until it returns", ErrUnavailable)
+	}
+	return v.empty(h)
+}
+
+// empty removes the file of a grave. Called with the key's lock held.
+func (v *volume) empty(h hash) error {
+	err := v.files.Remove(v.name(h))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		v.fault(err, true)
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if g, ok := v.graves[h]; ok {
+		g.file = false
+		v.graves[h] = g
+	}
+	return nil
+}
+
+// tendGraves tries the removals again that failed, and forgets what is old.
+func (v *volume) tendGraves(now time.Time) {
+	var again []hash
+	v.mu.Lock()
+	for h, g := range v.graves {
+		switch {
+		case g.file:
+			again = append(again, h)
+		case now.UnixNano()-g.dug > int64(graveAge):
+			delete(v.graves, h)
+		}
+	}
+	v.mu.Unlock()
+	for _, h := range again {
+		if v.working() != nil {
+			return
+		}
+		lock := v.keyLock(h)
+		lock.Lock()
+		v.mu.Lock()
+		still := v.graves[h].file
+		v.mu.Unlock()
+		if still { // else it was put again
+			_ = v.empty(h) // counted there
+		}
+		lock.Unlock()
+	}
+}
