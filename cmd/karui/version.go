@@ -26,4 +26,3 @@ func newVersionCommand() *cobra.Command {
 		},
 	}
 }
-

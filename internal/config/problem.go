@@ -66,7 +66,7 @@ func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the outermost layer is to be taken apart
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}
@@ -133,8 +133,11 @@ func formatDuration(d time.Duration) string {
 		length time.Duration
 		name   string
 	}{
-		{time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"},
-		{time.Millisecond, "ms"}, {time.Microsecond, "us"},
+		{time.Hour, "h"},
+		{time.Minute, "m"},
+		{time.Second, "s"},
+		{time.Millisecond, "ms"},
+		{time.Microsecond, "us"},
 	} {
 		if d != 0 && d%u.length == 0 {
 			return strconv.FormatInt(int64(d/u.length), 10) + u.name

@@ -54,11 +54,11 @@ func (d *decoder) readFile(root *section, o Options) leaves {
 
 // readBounded reads a whole file that must not be larger than limit.
 func readBounded(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the operator names the file
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, err

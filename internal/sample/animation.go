@@ -72,7 +72,7 @@ func animationFrame(palette color.Palette, frame int) *image.Paletted {
 				light := 1 - math.Hypot(u-cx+9, v-cy+10)/(radius*1.6)
 				index = backdropColours + int(min(max(light, 0), 1)*(ballColours-1))
 			}
-			img.SetColorIndex(x, y, uint8(index)) //nolint:gosec // 128 colours
+			img.SetColorIndex(x, y, uint8(index))
 		}
 	}
 	return img

@@ -7,7 +7,7 @@ import (
 
 // hash spreads a lattice point over 0 to 1, always in the same way.
 func hash(x, y int, seed uint32) float64 {
-	h := uint32(x)*0x8da6b343 ^ uint32(y)*0xd8163841 ^ seed*0xcb1ab31f //nolint:gosec // wrapping is wanted
+	h := uint32(x)*0x8da6b343 ^ uint32(y)*0xd8163841 ^ seed*0xcb1ab31f
 	h ^= h >> 16
 	h *= 0x7feb352d
 	h ^= h >> 15
@@ -30,7 +30,7 @@ func noise(x, y float64, seed uint32) float64 {
 func clouds(x, y float64, octaves int, seed uint32) float64 {
 	sum, weight, total := 0.0, 0.5, 0.0
 	for o := range octaves {
-		sum += weight * noise(x, y, seed+uint32(o)) //nolint:gosec // a few octaves
+		sum += weight * noise(x, y, seed+uint32(o))
 		total += weight
 		x, y, weight = 2*x, 2*y, weight/2
 	}

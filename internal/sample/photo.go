@@ -52,7 +52,7 @@ func land(u, v float64) rgb {
 		{0.57, 0.10, 4.7, rgb{0.13, 0.19, 0.18}},
 	}
 	for i, r := range ridges {
-		seed := uint32(20 + 10*i) //nolint:gosec // three ridges
+		seed := uint32(20 + 10*i)
 		top := r.height + r.rough*(clouds(u*r.scale, 3.7, 6, seed)-0.5)*2
 		if v < top {
 			continue

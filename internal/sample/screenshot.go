@@ -35,7 +35,7 @@ func Screenshot() []byte {
 type screen struct{ img *image.NRGBA }
 
 func ink(c uint32) color.NRGBA {
-	return color.NRGBA{uint8(c >> 16), uint8(c >> 8), uint8(c), 255} //nolint:gosec // one octet each
+	return color.NRGBA{uint8(c >> 16), uint8(c >> 8), uint8(c), 255}
 }
 
 func (s screen) box(x, y, w, h int, c uint32) {

@@ -52,11 +52,11 @@ func checkAuthorities(path string) error {
 	if !filepath.IsAbs(path) {
 		return errors.New("it is relative")
 	}
-	f, err := os.Open(path) //nolint:gosec // the operator names the file
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	pem, err := io.ReadAll(io.LimitReader(f, maxAuthorities))
 	if err != nil {
 		return err
