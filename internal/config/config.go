@@ -172,7 +172,7 @@ func (d *decoder) judge(err error) {
 			d.problems = append(d.problems, e)
 			continue
 		}
-		if d.bad[p.Key] {
+		if d.unreadable(p.Key) || p.Value == "" && d.guessed[p.Key] {
 			continue
 		}
 		located := *p
@@ -182,6 +182,17 @@ func (d *decoder) judge(err error) {
 		}
 		d.refuse(&located)
 	}
+}
+
+// unreadable tells whether a key, or what it lies in, could not be read.
+func (d *decoder) unreadable(key string) bool {
+	for key != "" {
+		if d.bad[key] {
+			return true
+		}
+		key = key[:max(strings.LastIndexAny(key, ".["), 0)]
+	}
+	return false
 }
 
 func line(err error) int {

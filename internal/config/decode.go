@@ -25,13 +25,15 @@ type decoder struct {
 	warnings []string
 	// bad are keys that could not be read: Validate would only judge what stands in for them.
 	bad map[string]bool
+	// guessed are keys that were probably meant by unknown ones.
+	guessed map[string]bool
 	// hopeless: a source could not be read at all.
 	hopeless bool
 	nodes    int
 }
 
 func newDecoder(elements []any) *decoder {
-	d := &decoder{elements: map[reflect.Type]reflect.Value{}, places: places{}, bad: map[string]bool{}}
+	d := &decoder{elements: map[reflect.Type]reflect.Value{}, places: places{}, bad: map[string]bool{}, guessed: map[string]bool{}}
 	for _, e := range elements {
 		v := reflect.ValueOf(e)
 		d.elements[v.Type()] = v
@@ -115,7 +117,11 @@ func (r *reader) pairs(n *yaml.Node, key string) []pair {
 			continue
 		}
 		if first, dup := seen[k.Value]; dup {
-			r.say(k, Key(key, k.Value), fmt.Sprintf("is given twice, first in line %d: keep one of them", first))
+			what := "is given twice: keep one of them"
+			if first > 0 {
+				what = fmt.Sprintf("is given twice, first in line %d: keep one of them", first)
+			}
+			r.say(k, Key(key, k.Value), what)
 			continue
 		}
 		seen[k.Value] = k.Line

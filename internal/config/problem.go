@@ -38,13 +38,17 @@ func (p *Problem) Error() string {
 		b.WriteString(p.Source.String())
 		b.WriteString(": ")
 	}
+	subject := p.Key
+	if subject == "" {
+		subject = "the configuration"
+	}
 	switch {
 	case p.What != "":
-		b.WriteString(strings.TrimSpace(p.Key + " " + p.What))
+		b.WriteString(subject + " " + p.What)
 	case p.Value == "":
-		fmt.Fprintf(&b, "%s is missing: it must be %s", p.Key, p.Want)
+		fmt.Fprintf(&b, "%s is missing: it must be %s", subject, p.Want)
 	default:
-		fmt.Fprintf(&b, "%s is %s, but it must be %s", p.Key, p.Value, p.Want)
+		fmt.Fprintf(&b, "%s is %s, but it must be %s", subject, p.Value, p.Want)
 	}
 	return b.String()
 }

@@ -256,6 +256,9 @@ func jsonNode(dec *json.Decoder, depth int) (*yaml.Node, error) {
 			n.Content = append(n.Content, value)
 		}
 		_, err := dec.Token() // the closing bracket
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
 		return n, err
 	case nil:
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}, nil

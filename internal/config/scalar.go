@@ -41,7 +41,7 @@ func setText(dst reflect.Value, text string) (want string, ok bool) {
 	case reflect.Int, reflect.Int64:
 		n, valid := parseInt(text)
 		if !valid || dst.OverflowInt(n) {
-			return "a whole number in plain digits", false
+			return "a whole number in plain digits, and not a huge one", false
 		}
 		dst.SetInt(n)
 	case reflect.Float64:

@@ -19,8 +19,7 @@ func (r *reader) unknown(s *section, n *yaml.Node, key string) {
 	switch {
 	case hint != "":
 		hint = Key(key, hint)
-		// What is missing under its right name is not to be reported as well.
-		r.bad[hint] = true
+		r.guessed[hint] = true
 	case s == r.root || key != "":
 		hint = elsewhere(n.Value, r.root.keys())
 	}

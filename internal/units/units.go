@@ -91,6 +91,9 @@ func (s *Size) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// TextForm says what UnmarshalText takes.
+func (Size) TextForm() string { return "a size with its unit, such as 256MiB or 20GiB" }
+
 // MarshalText implements encoding.TextMarshaler.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
@@ -108,6 +111,9 @@ func (p *Pixels) UnmarshalText(text []byte) (err error) {
 	*p, err = ParsePixels(string(text))
 	return err
 }
+
+// TextForm says what UnmarshalText takes.
+func (Pixels) TextForm() string { return "a number of pixels with its unit, such as 64MP" }
 
 // MarshalText implements encoding.TextMarshaler.
 func (p Pixels) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
@@ -137,6 +143,9 @@ func (p *Percent) UnmarshalText(text []byte) (err error) {
 	*p, err = ParsePercent(string(text))
 	return err
 }
+
+// TextForm says what UnmarshalText takes.
+func (Percent) TextForm() string { return "a percentage from 0% to 100%, with its sign" }
 
 // MarshalText implements encoding.TextMarshaler.
 func (p Percent) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
