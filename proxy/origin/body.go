@@ -75,6 +75,7 @@ type body struct {
 	limits *limits
 	inner  io.ReadCloser
 	left   int64 // of the declared length, -1 when there is none
+	final  bool  // its connection ends with it
 	err    error // sticky result of Read
 
 	reading sync.Mutex
@@ -117,7 +118,7 @@ func (b *body) read(p []byte) (int, error) {
 func (b *body) Close() error {
 	b.once.Do(func() {
 		if b.reading.TryLock() {
-			if b.err == nil && b.ctx.Err() == nil && b.left <= drainBytes {
+			if b.err == nil && b.ctx.Err() == nil && !b.final && b.left <= drainBytes {
 				b.drain()
 			}
 			b.reading.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -81,7 +82,8 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("origin %q: %w", name, err)
 	}
-	c.dial = &dialer{limit: o.Config.Connect, tls: conf}
+	// The probes of TCP find a peer that vanished while its connection was kept.
+	c.dial = &dialer{limit: o.Config.Connect, tls: conf, dial: (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext}
 	c.tr, c.since = c.transport(), time.Now()
 	return c, nil
 }
@@ -173,7 +175,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	if resp.Body == http.NoBody || r.Method == http.MethodHead || resp.StatusCode == http.StatusNotModified {
 		left = 0
 	}
-	answer.Body = &body{client: c, ctx: ctx, cancel: cancel, limits: lim, inner: resp.Body, left: left}
+	answer.Body = &body{client: c, ctx: ctx, cancel: cancel, limits: lim, inner: resp.Body, left: left, final: answer.Framing == UntilClose}
 	return answer, nil
 }
 

@@ -26,6 +26,7 @@ func (e *dialError) Unwrap() error { return e.err }
 type dialer struct {
 	limit time.Duration
 	tls   *tls.Config
+	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 func (d *dialer) plain(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -60,8 +61,7 @@ func (d *dialer) secure(ctx context.Context, network, addr string) (net.Conn, er
 }
 
 func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, error) {
-	// KeepAlive probes find a peer that vanished while the connection was idle.
-	conn, err := (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext(ctx, network, addr)
+	conn, err := d.dial(ctx, network, addr)
 	if err == nil {
 		return conn, nil
 	}

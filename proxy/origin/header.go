@@ -15,7 +15,8 @@ var hopByHop = []string{
 }
 
 // endToEnd removes the hop-by-hop headers from h, with those that its Connection
-// header names.
+// header names. (Those that an answer names beside `close` stay: net/http has
+// removed that Connection header already.)
 func endToEnd(h http.Header) {
 	for _, line := range h["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {

@@ -39,8 +39,8 @@ type Head struct {
 	Status int
 	// Header holds the end-to-end headers; those of the connection are removed.
 	Header http.Header
-	// Length is the declared length of the body in bytes, or -1. For HEAD and 304
-	// it is that of the body that is not there.
+	// Length is the declared length of the body in bytes, or -1. For HEAD it is that
+	// of the body that is not there, for 204 and 304 it is 0.
 	Length int64
 	// Framing is Length for an answer that has no body.
 	Framing Framing
