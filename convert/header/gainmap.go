@@ -36,6 +36,7 @@ type mpfIndex struct {
 	start  [maxPictures]int64 // in the file
 	n      int
 	looked int // these were looked at: none is a gain map
+	at     int // how far the next one was read
 }
 
 // read takes the offsets from the segment's TIFF block, which begins at byte base of the file: they count from there.
@@ -65,39 +66,41 @@ func (m *mpfIndex) read(base int, b []byte) {
 // gainMap looks at the pictures that b holds so far; pending says that some begin, or have their header, beyond it.
 func (m *mpfIndex) gainMap(b []byte) (found, pending bool) {
 	for ; m.looked < m.n; m.looked++ {
-		at := m.start[m.looked]
-		if at >= int64(len(b)) {
+		start := m.start[m.looked]
+		if start >= int64(len(b)) {
 			return false, true
 		}
-		found, short := isGainMap(b[at:])
+		found, short := m.isGainMap(b[start:])
 		if found || short {
 			return found, short
 		}
+		m.at = 0
 	}
 	return false, false
 }
 
-// isGainMap reads the segments before the first scan of a further picture.
-func isGainMap(b []byte) (found, short bool) {
+// isGainMap reads the segments before the first scan of a further picture, from where the last call stopped.
+func (m *mpfIndex) isGainMap(b []byte) (found, short bool) {
 	if n := min(len(b), 3); string(b[:n]) != "\xff\xd8\xff"[:n] {
 		return false, false
 	}
-	for at := 2; ; {
-		if at+4 > len(b) {
+	for m.at = max(m.at, len("\xff\xd8")); ; {
+		if m.at+4 > len(b) {
 			return false, true
 		}
-		if b[at] != 0xFF || b[at+1] == mSOS || b[at+1] == mEOI {
+		head := b[m.at:]
+		if head[0] != 0xFF || head[1] == mSOS || head[1] == mEOI {
 			return false, false
 		}
-		length := int(binary.BigEndian.Uint16(b[at+2:]))
-		if length < 2 {
+		end := 2 + int(binary.BigEndian.Uint16(head[2:]))
+		if end < 4 {
 			return false, false
 		}
-		if at+2+length > len(b) {
+		if end > len(head) {
 			return false, true
 		}
-		data := b[at+4 : at+2+length]
-		switch b[at+1] {
+		data := head[4:end]
+		switch head[1] {
 		case mAPP1:
 			if has(data, xmpMark) && gainMapInXMP(data) {
 				return true, false
@@ -107,6 +110,6 @@ func isGainMap(b []byte) (found, short bool) {
 				return true, false
 			}
 		}
-		at += 2 + length
+		m.at += end
 	}
 }

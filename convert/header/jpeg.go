@@ -43,7 +43,7 @@ type jpegState struct {
 // the same kind, with stuffed zeros and restart markers in it.
 func (s *Scanner) scanJPEG(b []byte) error {
 	s.pos = max(s.pos, 2)
-	for !s.done {
+	for !s.info.Whole && !s.info.Junk { // behind that, only the further pictures are of interest
 		i := bytes.IndexByte(b[min(s.pos, len(b)):], 0xFF)
 		if i < 0 {
 			s.pos = max(s.pos, len(b))
@@ -68,7 +68,10 @@ func (s *Scanner) scanJPEG(b []byte) error {
 			}
 			s.pos = at + 2
 			s.info.Whole = true
-			return s.shortJPEG(b)
+			continue
+		case marker == mSOI && s.ready:
+			s.info.Junk = true
+			continue
 		case marker == mSOI:
 			return s.stop("begins again inside")
 		}
@@ -76,18 +79,22 @@ func (s *Scanner) scanJPEG(b []byte) error {
 			return s.shortJPEG(b)
 		}
 		length := int(binary.BigEndian.Uint16(b[at+2:]))
+		if length < 2 && s.ready {
+			s.info.Junk = true
+			continue
+		}
 		if length < 2 {
 			return s.stop("segment %#x has length %d", marker, length)
 		}
 		if at+2+length > len(b) {
 			return s.shortJPEG(b)
 		}
-		if err := s.segment(b, marker, at+4, b[at+4:at+2+length]); err != nil || s.done {
+		if err := s.segment(b, marker, at+4, b[at+4:at+2+length]); err != nil {
 			return err
 		}
 		s.pos = at + 2 + length
 	}
-	return nil
+	return s.shortJPEG(b)
 }
 
 // shortJPEG ends a call: at the end of the bytes, or at the end of the first picture, behind which others may stand.
@@ -96,7 +103,7 @@ func (s *Scanner) shortJPEG(b []byte) error {
 		found, pending := s.jpeg.mpf.gainMap(b)
 		s.info.GainMap = s.info.GainMap || found
 		s.info.MPFPending = pending && !s.info.GainMap
-		s.done = s.info.Whole && !s.info.MPFPending
+		s.done = (s.info.Whole || s.info.Junk) && !s.info.MPFPending
 	}
 	return s.short()
 }
