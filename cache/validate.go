@@ -59,16 +59,11 @@ func (c SharedConfig) Validate(key string) error {
 // Validate checks the section under its key.
 func (c DiskConfig) Validate(key string) error {
 	k := func(name string) string { return config.Key(key, name) }
-	errs := []error{
+	return errors.Join(
 		config.InRange(k("high"), c.High, 1, 100),
 		config.InRange(k("low"), c.Low, 1, 100),
 		config.InRange(k("stress"), c.Stress, 1, 100),
-	}
-	if c.Low >= c.High {
-		errs = append(errs, config.Invalid(k("low"), c.Low, "lower than "+k("high")+" ("+c.High.String()+")"))
-	}
-	if c.High >= c.Stress {
-		errs = append(errs, config.Invalid(k("high"), c.High, "lower than "+k("stress")+" ("+c.Stress.String()+")"))
-	}
-	return errors.Join(errs...)
+		config.Below(k("low"), c.Low, k("high"), c.High),
+		config.Below(k("high"), c.High, k("stress"), c.Stress),
+	)
 }

@@ -51,21 +51,16 @@ func (c FirstResponseConfig) Validate(key string) error {
 // Validate checks the section under its key.
 func (c TTLConfig) Validate(key string) error {
 	k := func(name string) string { return config.Key(key, name) }
-	errs := []error{
+	return errors.Join(
 		// Cache-Control counts in seconds, and nothing shorter than one is sent.
 		config.InRange(k("short"), c.Short, time.Second, time.Hour),
 		config.InRange(k("long"), c.Long, time.Second, year),
 		config.InRange(k("max"), c.Max, time.Second, year),
 		config.InRange(k("stale"), c.Stale, 0, year),
 		config.InRange(k("degraded"), c.Degraded, time.Second, year),
-	}
-	if c.Short > c.Long {
-		errs = append(errs, config.Invalid(k("short"), c.Short, fmt.Sprintf("at most %s (%s)", k("long"), c.Long)))
-	}
-	if c.Long > c.Max {
-		errs = append(errs, config.Invalid(k("long"), c.Long, fmt.Sprintf("at most %s (%s)", k("max"), c.Max)))
-	}
-	return errors.Join(errs...)
+		config.NotOver(k("short"), c.Short, k("long"), c.Long),
+		config.NotOver(k("long"), c.Long, k("max"), c.Max),
+	)
 }
 
 // Validate checks the section under its key.

@@ -21,6 +21,22 @@ func InRange[N cmp.Ordered](key string, value, low, high N) error {
 	return Invalid(key, value, fmt.Sprintf("from %s to %s", show(low), show(high)))
 }
 
+// NotOver checks value <= limit, the value of another key.
+func NotOver[N cmp.Ordered](key string, value N, limitKey string, limit N) error {
+	if value <= limit {
+		return nil
+	}
+	return Invalid(key, value, fmt.Sprintf("at most %s (%s)", limitKey, show(limit)))
+}
+
+// Below checks value < limit, the value of another key.
+func Below[N cmp.Ordered](key string, value N, limitKey string, limit N) error {
+	if value < limit {
+		return nil
+	}
+	return Invalid(key, value, fmt.Sprintf("less than %s (%s)", limitKey, show(limit)))
+}
+
 // OneOf checks that value is one of words.
 func OneOf(key, value string, words ...string) error {
 	for _, w := range words {

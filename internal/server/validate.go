@@ -47,13 +47,11 @@ func (c Config) Validate(key string) error {
 		c.Retry.Validate(k("retry")),
 		c.Dial.Validate(k("dial")),
 		c.validateSites(k("sites")),
+		// A viewer that waits for its variant must still get the original in time.
+		config.Below(k("first_response.wait"), c.FirstResponse.Wait, k("origin.deadline"), c.Origin.Deadline),
 	}
 	if c.Cluster.Redis != "" {
 		errs = append(errs, &config.Problem{Key: k("cluster.redis"), What: "is set, but a cluster is not in this version"})
-	}
-	if c.FirstResponse.Wait >= c.Origin.Deadline {
-		errs = append(errs, config.Invalid(k("first_response.wait"), c.FirstResponse.Wait,
-			fmt.Sprintf("less than %s (%s)", k("origin.deadline"), c.Origin.Deadline)))
 	}
 	return errors.Join(errs...)
 }

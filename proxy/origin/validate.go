@@ -25,9 +25,9 @@ func (c Config) Validate(key string) error {
 		config.InRange(k("connect"), c.Connect, 10*time.Millisecond, 30*time.Second),
 		config.InRange(k("idle"), c.Idle, 100*time.Millisecond, 10*time.Minute),
 		config.InRange(k("total"), c.Total, time.Second, time.Hour),
-		nested(k("connect"), c.Connect, k("deadline"), c.Deadline),
-		nested(k("deadline"), c.Deadline, k("total"), c.Total),
-		nested(k("idle"), c.Idle, k("total"), c.Total),
+		config.NotOver(k("connect"), c.Connect, k("deadline"), c.Deadline),
+		config.NotOver(k("deadline"), c.Deadline, k("total"), c.Total),
+		config.NotOver(k("idle"), c.Idle, k("total"), c.Total),
 	}
 	if c.CAFile != "" {
 		if err := checkAuthorities(c.CAFile); err != nil {
@@ -35,14 +35,6 @@ func (c Config) Validate(key string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// nested checks that a time limit lies within another.
-func nested(key string, inner time.Duration, outerKey string, outer time.Duration) error {
-	if inner <= outer {
-		return nil
-	}
-	return config.Invalid(key, inner, fmt.Sprintf("at most %s (%s)", outerKey, outer))
 }
 
 // maxAuthorities bounds the file of authorities; the system's own has 250 KiB.
@@ -114,8 +106,15 @@ func (p PlaceConfig) Validate(key string) error {
 func checkURL(key, text string) error {
 	const want = "an address such as https://origin.example.com, without user, query and fragment"
 	u, err := url.Parse(text)
+	if err == nil && u.User != nil {
+		text = u.Redacted()
+	}
 	switch {
 	case err != nil:
+		// A password may stand in what cannot be parsed.
+		if strings.Contains(text, "@") {
+			text = "..."
+		}
 		return config.Invalid(key, text, want)
 	case u.Scheme == "s3":
 		return config.NotInThisVersion(key, text, "reading from S3")
@@ -123,7 +122,7 @@ func checkURL(key, text string) error {
 		u.Hostname() == "", u.Opaque != "",
 		u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil,
 		!httpguts.ValidHostHeader(u.Host):
-		return config.Invalid(key, u.Redacted(), want)
+		return config.Invalid(key, text, want)
 	}
 	return nil
 }
