@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -94,7 +95,14 @@ func (osFiles) SetAccess(name string, at time.Time) error {
 }
 
 func (osFiles) Sync(of *os.File) error {
-	if err := unix.Syncfs(int(of.Fd())); err != nil { //nolint:gosec // a descriptor fits
+	conn, err := of.SyscallConn() // not Fd: the file may be closed meanwhile
+	if err != nil {
+		return err
+	}
+	cerr := conn.Control(func(fd uintptr) {
+		err = unix.Syncfs(int(fd)) //nolint:gosec // a descriptor fits
+	})
+	if err = errors.Join(cerr, err); err != nil {
 		return &fs.PathError{Op: "syncfs", Path: of.Name(), Err: err}
 	}
 	return nil

@@ -103,7 +103,13 @@ func (v *volume) loadFile(h hash, name string, epoch int) {
 		return
 	}
 	info, err := v.files.Lstat(name)
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil {
+		return // gone again, or its next read will tell
+	}
+	if !info.Mode().IsRegular() || info.Size() < fixedSize { // what a power loss leaves
+		if err := v.files.Remove(name); err == nil {
+			v.broken.Add(1)
+		}
 		return
 	}
 	v.mu.Lock()

@@ -274,3 +274,5 @@ func filesIn(t testing.TB, dir string) (names []string) {
 	}
 	return names
 }
+
+func slogger(m *messages) *slog.Logger { return slog.New(m) }
