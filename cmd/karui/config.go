@@ -46,7 +46,7 @@ A value comes from, strongest first, a flag, an environment variable, the file,
 or the defaults. The variable of cache.memory is KARUI_CACHE_MEMORY, and so on;
 lists are JSON: KARUI_EDGE_SECRETS='["one", "two"]'. A secret may be given as
 the file that holds it: file:/run/secrets/edge.`,
-		Args: cobra.NoArgs,
+		Args: subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newConfigCheckCommand(), newConfigPrintCommand())

@@ -40,10 +40,14 @@ func newRoot() *cobra.Command {
 		Short: "Puts WebP in front of a site that knows nothing about WebP",
 		Long: `karui (軽い, "light") stands between Amazon CloudFront and a site's own origin
 server. Browsers that can take WebP get it under the same URL, all others get
-the file they asked for; when karui is in trouble, the original goes out.`,
+the file they asked for; when karui is in trouble, the original goes out.
+
+Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.`,
+		Example: `  karui config check --config /etc/karui/karui.yaml
+  karui completion bash > /etc/bash_completion.d/karui`,
 		SilenceErrors: true, // report prints them, once
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          subcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
@@ -52,6 +56,19 @@ the file they asked for; when karui is in trouble, the original goes out.`,
 	root.AddCommand(commands()...)
 	markRunErrors(root)
 	return root
+}
+
+// subcommand refuses the arguments of a command that only has others below it.
+func subcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	hint := ""
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+		hint = ", did you mean " + config.Or(names...) + "?"
+	}
+	return usageError("unknown command %q%s", args[0], hint)
 }
 
 // runError is an error that a command returned while it ran. Everything else

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"karui/internal/config"
+)
+
+func TestExitCodes(t *testing.T) {
+	for name, test := range map[string]struct {
+		err    error
+		code   int
+		stderr string
+	}{
+		"good":          {nil, 0, ""},
+		"failed":        {errors.New("disk is gone"), 1, "karui: disk is gone\n"},
+		"reported":      {fmt.Errorf("two of three: %w", errReported), 1, ""},
+		"misuse":        {usageError("no %s", "file"), 2, "karui: no file\nSee 'karui try --help'.\n"},
+		"configuration": {fmt.Errorf("%w", config.Invalid("a.b", 1, "2")), 2, "a.b is 1, but it must be 2\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := newRoot()
+			root.AddCommand(&cobra.Command{Use: "try", RunE: func(*cobra.Command, []string) error { return test.err }})
+			markRunErrors(root)
+			root.SetArgs([]string{"try"})
+			cmd, err := root.ExecuteContextC(context.Background())
+			var stderr bytes.Buffer
+			if code := report(&stderr, cmd, err); code != test.code || stderr.String() != test.stderr {
+				t.Errorf("%d %q", code, stderr.String())
+			}
+		})
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	for _, args := range [][]string{
+		{"frobnicate"}, {"--frobnicate"}, {"version", "extra"}, {"version", "--frobnicate"},
+		{"config", "chekc"}, {"config", "check", "extra"}, {"config", "check", "--config"},
+	} {
+		code, stdout, stderr := karui(t, args...)
+		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "karui: ") || !strings.Contains(stderr, "--help'.\n") {
+			t.Errorf("%q: %d %q %q", args, code, stdout, stderr)
+		}
+	}
+	if _, _, stderr := karui(t, "verison"); !strings.Contains(stderr, `unknown command "verison", did you mean version?`) {
+		t.Errorf("no hint: %s", stderr)
+	}
+}
+
+// Every command explains itself, with an example of every one that does something.
+func TestHelpTeaches(t *testing.T) {
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		if cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "completion" {
+			return
+		}
+		if cmd.Short == "" || len(cmd.Short) > 80 {
+			t.Errorf("%s: short help of %d characters", cmd.CommandPath(), len(cmd.Short))
+		}
+		if !cmd.HasSubCommands() && !strings.Contains(cmd.Example, cmd.CommandPath()) {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for _, sub := range cmd.Commands() {
+			check(sub)
+		}
+	}
+	check(newRoot())
+	code, stdout, stderr := karui(t, "--help")
+	if code != 0 || stderr != "" || !strings.Contains(stdout, "Examples:") {
+		t.Errorf("%d %s%s", code, stdout, stderr)
+	}
+	if code, bare, _ := karui(t); code != 0 || bare != stdout {
+		t.Errorf("without a command: %d %s", code, bare)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	code, stdout, stderr := karui(t, "version")
+	if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "karui development\n") || !strings.Contains(stdout, "go1.") {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		code, stdout, stderr := karui(t, "completion", shell)
+		if code != 0 || stderr != "" || !strings.Contains(stdout, "karui") {
+			t.Errorf("%s: %d %s", shell, code, stderr)
+		}
+	}
+	if code, stdout, _ := karui(t, "__complete", "config", "ch"); code != 0 || !strings.HasPrefix(stdout, "check\t") {
+		t.Errorf("%d %s", code, stdout)
+	}
+}
