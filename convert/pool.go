@@ -1,0 +1,326 @@
+package convert
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"karui/convert/header"
+)
+
+// ErrClosed is returned by a pool that was closed.
+var ErrClosed = errors.New("conversion pool is closed")
+
+// Result is the outcome for one original.
+type Result struct {
+	// Body is the variant; nil means that the original is answered. It is shared by all who asked for the same
+	// conversion at the same time: read only.
+	Body []byte
+	// Format is the variant's format, [header.Unknown] without a variant.
+	Format   header.Format
+	Decision Decision
+
+	// Info is the header of the original as far as it could be read, Plan what was to be done.
+	Info header.Info
+	Plan Plan
+	// Width, Height and Frames are the variant's.
+	Width, Height, Frames int
+	// Lossless says that the variant holds the very pixels of the original (as 8 bit sRGB).
+	Lossless bool
+	// Encoded is the size in bytes of what was encoded, also when it was not smaller and dropped; 0 for nothing.
+	Encoded int64
+	// CPU is the CPU time that the worker took.
+	CPU time.Duration
+}
+
+// Pool converts images in worker processes. It is safe for many goroutines.
+type Pool struct {
+	cfg  Config
+	set  settings
+	jobs chan *request
+
+	starter    *starter
+	flights    singleflight.Group
+	quarantine *quarantine
+	tally      *tally
+	pinger     *pinger
+	lastID     atomic.Uint64
+	// failing counts the workers that could not be started at their last try.
+	failing atomic.Int64
+	guards  sync.Once // the guards of workers are logged once
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	mu     sync.Mutex // guards closed against wg.Add
+	closed bool
+	wg     sync.WaitGroup // flights and slots
+}
+
+// settings is what [Option]s change.
+type settings struct {
+	command command
+	log     *slog.Logger
+	now     func() time.Time
+}
+
+// Option changes how a pool works; the defaults are right outside of tests.
+type Option func(*settings)
+
+// WithCommand says what to start as a worker instead of this program's own `worker` command. The program must call
+// [WorkerMain].
+func WithCommand(path string, args ...string) Option {
+	return func(s *settings) { s.command.path, s.command.args = path, args }
+}
+
+// WithLogger says where to log; the default is slog.Default.
+func WithLogger(log *slog.Logger) Option {
+	return func(s *settings) { s.log = log }
+}
+
+// withClock replaces the clock of the quarantine and of the statistics.
+func withClock(now func() time.Time) Option {
+	return func(s *settings) { s.now = now }
+}
+
+// WorkerCommand is the hidden command of the program that a pool starts as a worker.
+const WorkerCommand = "worker"
+
+// request is one conversion on its way through a worker.
+type request struct {
+	job    job
+	source []byte
+	done   chan verdict // takes one
+	// attempts counts the processes that were given the job.
+	attempts int
+}
+
+// waitersMost bounds the conversions that wait for a worker at the same time, per worker. Far more than this cannot
+// get their turn within any sensible convert.queue_wait.
+const waitersMost = 256
+
+// New starts a pool with its workers. It does not wait for them: a conversion that comes early waits in the queue.
+// An error means that cfg cannot be used.
+func New(cfg Config, options ...Option) (*Pool, error) {
+	if cfg.Workers < 0 || cfg.Timeout <= 0 || cfg.QueueWait <= 0 || cfg.MaxBytes <= 0 || cfg.MaxPixels <= 0 ||
+		cfg.WorkerMemory <= 0 || cfg.Recycle <= 0 {
+		return nil, fmt.Errorf("conversion pool: every limit must be over 0: %+v", cfg)
+	}
+	if cfg.Workers == 0 {
+		cfg.Workers = runtime.GOMAXPROCS(0)
+	}
+	set := settings{
+		// The very file that runs, also when a new version was installed over it.
+		command: command{path: "/proc/self/exe", args: []string{WorkerCommand}},
+		log:     slog.Default(), now: time.Now,
+	}
+	for _, o := range options {
+		o(&set)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &Pool{
+		cfg: cfg, set: set, jobs: make(chan *request), starter: newStarter(),
+		quarantine: newQuarantine(set.now), tally: newTally(set.now), ctx: ctx, cancel: cancel,
+	}
+	p.pinger = newPinger(p)
+	for range cfg.Workers {
+		p.wg.Go(p.slot)
+	}
+	return p, nil
+}
+
+// Close ends all workers and waits for them. Conversions that wait or run end with [ErrClosed].
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.cancel()
+	p.pinger.close()
+	p.wg.Wait()
+	p.starter.close()
+}
+
+// enter keeps Close waiting until leave; it fails once the pool is closed.
+func (p *Pool) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.wg.Add(1)
+	return true
+}
+
+func (p *Pool) leave() { p.wg.Done() }
+
+// Convert makes the variant that opt asks for, or says why the original is to be answered. The source must be whole
+// and must not change until the call returns, whatever it returns: a caller who leaves early leaves its source to
+// others who want the same conversion.
+//
+// The error is that of ctx, or [ErrClosed]; everything else is a [Decision]. A conversion outlives its callers: one
+// that all of them have left is finished all the same, within the pool's limits.
+func (p *Pool) Convert(ctx context.Context, source []byte, opt Options) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	info, plan := PlanWhole(source, opt, p.cfg)
+	if plan.Keep {
+		r := Result{Decision: plan.Decision, Info: info, Plan: plan}
+		p.tally.decided(r, len(source))
+		return r, nil
+	}
+	digest := Digest(sha256.Sum256(source))
+	results := p.flights.DoChan(flightKey(digest, plan), func() (any, error) {
+		if !p.enter() {
+			return Result{}, ErrClosed
+		}
+		defer p.leave()
+		r, err := p.convert(digest, source, info, plan)
+		if err == nil {
+			p.tally.decided(r, len(source))
+		}
+		return r, err
+	})
+	select {
+	case r := <-results:
+		if r.Err != nil {
+			return Result{}, r.Err
+		}
+		return r.Val.(Result), nil
+	case <-ctx.Done():
+		return Result{}, ctx.Err()
+	}
+}
+
+// flightKey is the same for conversions that cannot differ in their result.
+func flightKey(d Digest, plan Plan) string {
+	return fmt.Sprintf("%s %d %d %d %s %t", d, plan.Target, plan.Quality, plan.Effort, plan.PNG, plan.KeepCopyright)
+}
+
+// convert takes one conversion through a worker.
+func (p *Pool) convert(digest Digest, source []byte, info header.Info, plan Plan) (Result, error) {
+	r := Result{Info: info, Plan: plan}
+	if q, held := p.quarantine.check(digest); held {
+		r.Decision = Decide(Quarantined, fmt.Sprintf("it ended a worker before (%s), and is left alone until %s",
+			q.Cause, q.Until.UTC().Format(time.RFC3339)))
+		return r, nil
+	}
+	req := &request{
+		job: newJob(p.lastID.Add(1), info, plan, p.cfg.Timeout), source: source, done: make(chan verdict, 1),
+	}
+	if d, ok := p.queue(req); !ok {
+		if d.Code == "" {
+			return Result{}, ErrClosed
+		}
+		r.Decision = d
+		return r, nil
+	}
+	v := <-req.done
+	if v.closed {
+		return Result{}, ErrClosed
+	}
+	r.CPU = v.cpu
+	if v.fault == "" {
+		return p.finish(r, v), nil
+	}
+	r.Decision = p.faulted(digest, v, req)
+	return r, nil
+}
+
+// queue hands the request to a worker as soon as one is free. The zero Decision means that the pool was closed.
+func (p *Pool) queue(req *request) (Decision, bool) {
+	if p.failing.Load() >= int64(p.cfg.Workers) {
+		return Decide(Unavailable, "no worker can be started at present"), false
+	}
+	if !p.tally.wait(req, waitersMost*p.cfg.Workers) {
+		return Decide(QueueFull, fmt.Sprintf("%d conversions are waiting already", waitersMost*p.cfg.Workers)), false
+	}
+	defer p.tally.waited(req)
+	timer := time.NewTimer(p.cfg.QueueWait)
+	defer timer.Stop()
+	select {
+	case p.jobs <- req:
+		return Decision{}, true
+	case <-timer.C:
+		return Decide(QueueFull, fmt.Sprintf("no worker became free within %s", p.cfg.QueueWait)), false
+	case <-p.ctx.Done():
+		return Decision{}, false
+	}
+}
+
+// finish turns a worker's answer into a result, and checks once more what will be sent to viewers.
+func (p *Pool) finish(r Result, v verdict) Result {
+	r.Decision = Decide(v.result.Code, v.result.Reason)
+	r.Encoded = v.result.Bytes
+	if v.result.Code != Converted {
+		return r
+	}
+	got, err := inspect(r.Plan.Target, v.body)
+	if why := got.differs(r.Info, v.result); err != nil || why != "" {
+		if err != nil {
+			why = err.Error()
+		}
+		r.Decision = Decide(Mismatch, why)
+		return r
+	}
+	r.Body, r.Format = v.body, r.Plan.Target
+	r.Width, r.Height, r.Frames, r.Lossless = got.width, got.height, got.frames, got.lossless
+	return r
+}
+
+// faulted decides about a source whose conversion ended a worker.
+func (p *Pool) faulted(digest Digest, v verdict, req *request) Decision {
+	log := p.set.log.With("digest", digest.String(), "bytes", len(req.source), "format", req.job.Info.Format.String(),
+		"cause", string(v.fault), "detail", v.detail)
+	if !v.started {
+		// The processes were gone before they had read it. That says nothing about the image.
+		log.Warn("workers were gone before they had read a job", "attempts", req.attempts)
+		return Decide(Unavailable, "the workers were gone before they had read it")
+	}
+	code := map[Cause]Code{CauseTimeout: Timeout, CauseMemory: OutOfMemory}[v.fault]
+	if code == "" {
+		code = Crashed
+	}
+	held := p.quarantine.strike(digest, v.fault)
+	log.Warn("a conversion ended its worker", "quarantined", held)
+	d := Decide(code, v.detail)
+	if held {
+		d.Settled = true
+		d.Reason += fmt.Sprintf("; it is left alone for %s", quarantineFor)
+	}
+	return d
+}
+
+// Stats returns what the pool has done and is doing.
+func (p *Pool) Stats() Stats {
+	s := p.tally.stats()
+	s.Workers = p.cfg.Workers
+	s.Quarantined = p.quarantine.counts()
+	return s
+}
+
+// Quarantine returns the sources that hurt a worker within the last day, the one released first at the front.
+func (p *Pool) Quarantine() []Quarantine { return p.quarantine.snapshot() }
+
+// RestoreQuarantine adds what [Pool.Quarantine] of an earlier pool returned, without what is over by now.
+func (p *Pool) RestoreQuarantine(items []Quarantine) { p.quarantine.restore(slices.Clone(items)) }
+
+// Release takes one source out of quarantine, and reports whether it was in there.
+func (p *Pool) Release(d Digest) bool { return p.quarantine.release(d) }
+
+// logGuards says once what the kernel does not keep workers from.
+func (p *Pool) logGuards(r ready) {
+	p.guards.Do(func() {
+		p.set.log.Debug("worker is ready", "guards", strings.Join(r.Guards, ", "),
+			"missing", strings.Join(r.Missing, "; "), "memory", r.MaxRSS, "cpu", r.CPU)
+	})
+}

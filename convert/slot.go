@@ -1,0 +1,122 @@
+package convert
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// A worker that cannot be started, or dies before its first job, is tried again after a pause that doubles. The
+// first pause is short enough for a pool to be whole again within a second after a passing fault.
+const (
+	pauseFirst = 50 * time.Millisecond
+	pauseMost  = 10 * time.Second
+)
+
+// attemptsMost is how many processes may be given one job: a second one only when the first was gone before it had
+// read the job, so that an image which kills workers cannot kill one after the other.
+const attemptsMost = 2
+
+// slot keeps one worker process alive and feeds it, until the pool is closed.
+func (p *Pool) slot() {
+	var pause time.Duration
+	var left *request // a job whose process was gone before it had read it
+	failing := false
+	for p.ctx.Err() == nil {
+		proc, r, err := startProcess(p.ctx, p.starter, p.set.command, p.cfg, p.set.log)
+		if err != nil {
+			if p.ctx.Err() != nil {
+				break
+			}
+			p.tally.gone(CauseStart, false)
+			if left != nil {
+				left.done <- verdict{fault: CauseStart, detail: err.Error()}
+				left = nil
+			}
+			if !failing {
+				failing = true
+				p.failing.Add(1) // from now on conversions do not wait for this slot
+				p.set.log.Error("cannot start a conversion worker", "error", err)
+			}
+			p.rest(&pause)
+			continue
+		}
+		if failing {
+			failing = false
+			p.failing.Add(-1)
+			p.set.log.Info("conversion workers can be started again")
+		}
+		p.logGuards(r)
+		p.tally.born()
+		var why Cause
+		why, left = p.feed(proc, left)
+		p.tally.gone(why, true)
+		if why == CauseIdle && proc.jobs == 0 {
+			p.rest(&pause)
+		} else {
+			pause = 0
+		}
+	}
+	if left != nil {
+		left.done <- verdict{closed: true}
+	}
+}
+
+// rest waits before the next try, twice as long as the time before.
+func (p *Pool) rest(pause *time.Duration) {
+	*pause = min(max(2**pause, pauseFirst), pauseMost)
+	timer := time.NewTimer(*pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.ctx.Done():
+	}
+}
+
+// feed gives jobs to a process until it ends. It returns why it ended, and a job that must go to the next process.
+func (p *Pool) feed(proc *process, left *request) (Cause, *request) {
+	// Workers that started together are not to be recycled together.
+	most := p.cfg.Recycle
+	if spread := most / 10; spread > 0 {
+		most -= rand.IntN(spread)
+	}
+	for proc.jobs < most {
+		req := left
+		left = nil
+		if req == nil {
+			select {
+			case req = <-p.jobs:
+			case _, ok := <-proc.frames: // nothing is due between jobs
+				if ok {
+					proc.kill(CauseGarbage)
+				}
+				v := proc.died(verdict{})
+				proc.reap()
+				if v.fault == CauseGarbage {
+					return CauseGarbage, nil
+				}
+				return CauseIdle, nil
+			case <-p.ctx.Done():
+				proc.stop(CauseClosed)
+				return CauseClosed, nil
+			}
+		}
+		req.attempts++
+		p.tally.begin(req)
+		v := proc.run(p.ctx, req.job, req.source, p.cfg.WorkerMemory)
+		p.tally.end(req, v.cpu)
+		switch {
+		case v.closed:
+			req.done <- v
+			return CauseClosed, nil
+		case v.fault == "":
+			req.done <- v
+		case !v.started && v.fault == CauseCrash && req.attempts < attemptsMost:
+			return CauseIdle, req
+		default:
+			req.done <- v
+			return v.fault, nil
+		}
+	}
+	proc.stop(CauseRecycled)
+	return CauseRecycled, nil
+}

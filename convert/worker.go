@@ -1,0 +1,185 @@
+package convert
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// WorkerMain is the body of the hidden command `worker`: it serves the pool that started this process, until that
+// pool is gone, and returns the exit code. Args are the words behind the command; none are taken.
+func WorkerMain(args []string) int {
+	if len(args) > 0 || !isWorker() {
+		fmt.Fprintln(os.Stderr, "karui worker: this command is started by karui itself, to convert images; use `karui convert`")
+		return 2
+	}
+	return workerMain(func(e *engine) handler { return e.convert })
+}
+
+// poolFD is the file descriptor of a worker's end of the socket.
+const poolFD = 3
+
+// isWorker reports whether a pool started this process: descriptor 3 is a socket.
+func isWorker() bool {
+	kind, err := unix.GetsockoptInt(poolFD, unix.SOL_SOCKET, unix.SO_TYPE)
+	return err == nil && kind == unix.SOCK_STREAM
+}
+
+// handler does one job. It may change source, and append up to 16 bytes to it without a copy.
+type handler func(j job, source []byte) (result, []byte)
+
+func workerMain(handle func(*engine) handler) int {
+	conn := os.NewFile(poolFD, "pool")
+	memory, err := strconv.ParseInt(os.Getenv(envMemory), 10, 64)
+	if err != nil || memory <= 0 {
+		fmt.Fprintf(os.Stderr, "worker: %s=%q is no number of bytes\n", envMemory, os.Getenv(envMemory))
+		return exitSetup
+	}
+	onCPULimit(func() { os.Exit(exitCPU) })
+	guards := lowerWorker()
+	e, err := startEngine()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "worker: %v\n", err)
+		return exitSetup
+	}
+	if err := warmUp(e); err != nil {
+		fmt.Fprintf(os.Stderr, "worker: %v\n", err)
+		return exitSetup
+	}
+	guards.confine(memory)
+	hello := ready{Guards: guards.on, Missing: guards.missing, CPU: cpuUsed(), MaxRSS: maxRSS()}
+	w := &worker{conn: conn, exit: os.Exit, limitCPU: limitCPU, maxBody: int64(memory)}
+	return w.serve(hello, handle(e))
+}
+
+// warmUp converts the built-in picture once, so that whatever libraries load late is loaded while files can still be
+// opened, and so that the first job is no slower than the others.
+func warmUp(e *engine) error {
+	j, source := pingJob(0, time.Minute)
+	if r, _ := e.convert(j, append(make([]byte, 0, len(source)+spare), source...)); r.Code != Converted && r.Code != NotSmaller {
+		return fmt.Errorf("the built-in picture cannot be converted: %s: %s", r.Code, r.Reason)
+	}
+	return nil
+}
+
+// worker serves one pool over conn.
+type worker struct {
+	conn     io.ReadWriter
+	exit     func(code int)
+	limitCPU func(most time.Duration)
+	maxBody  int64
+}
+
+const (
+	// spare is the room behind an original for what a repair appends.
+	spare = 16
+	// keepBuffer is the size up to which the memory for originals is used again.
+	keepBuffer = 8 << 20
+)
+
+// serve reads jobs and answers them. It returns only when the connection cannot be written to; when it ends, exit is
+// called, also in the middle of a job: nobody waits for that any more.
+func (w *worker) serve(hello ready, handle handler) int {
+	runtime.LockOSThread() // libvips keeps things by thread
+	defer runtime.UnlockOSThread()
+	if err := writeFrame(w.conn, frameReady, hello, nil); err != nil {
+		return exitOrphan
+	}
+	type task struct {
+		job    job
+		source []byte
+	}
+	tasks := make(chan task)
+	buffers := make(chan []byte, 1) // the memory for the next original; empty while a job is done
+	buffers <- nil
+	go func() {
+		r := bufio.NewReaderSize(w.conn, 4096)
+		for {
+			var early bool
+			f, err := readFrame(r, w.maxBody, func(n int) []byte {
+				select {
+				case b := <-buffers:
+					if cap(b) < n+spare {
+						b = make([]byte, n+spare)
+					}
+					return b[:n]
+				default:
+					early = true
+					return make([]byte, n)
+				}
+			})
+			var j job
+			if err == nil {
+				err = f.decode(frameJob, &j)
+			}
+			switch {
+			case errors.Is(err, errGarbage), early:
+				w.exit(exitGarbage)
+				return
+			case err != nil:
+				w.exit(exitOrphan)
+				return
+			}
+			if err := writeFrame(w.conn, frameStarted, started{ID: j.ID}, nil); err != nil {
+				w.exit(exitOrphan)
+				return
+			}
+			tasks <- task{j, f.body}
+		}
+	}()
+	for t := range tasks {
+		before := cpuUsed()
+		w.limitCPU(before + t.job.Timeout)
+		r, body := handle(t.job, t.source)
+		r.ID, r.CPU, r.MaxRSS = t.job.ID, cpuUsed()-before, maxRSS()
+		if cap(t.source) > keepBuffer {
+			t.source = nil
+		}
+		buffers <- t.source
+		if err := writeFrame(w.conn, frameResult, r, body); err != nil {
+			break
+		}
+	}
+	return exitOrphan
+}
+
+// onCPULimit calls end when the kernel says that the limit of [limitCPU] is reached. Go ignores the signal otherwise.
+func onCPULimit(end func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGXCPU)
+	go func() {
+		<-signals
+		end()
+	}()
+}
+
+// limitCPU lets the process use CPU time up to most in all, in whole seconds.
+func limitCPU(most time.Duration) {
+	seconds := uint64(most/time.Second) + 2
+	_ = unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: seconds, Max: unix.RLIM_INFINITY})
+}
+
+func cpuUsed() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// maxRSS is the most memory that the process ever held, in bytes.
+func maxRSS() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return u.Maxrss << 10
+}
