@@ -41,15 +41,20 @@ func TestExitCodes(t *testing.T) {
 
 func TestWrongUsage(t *testing.T) {
 	for _, args := range [][]string{
-		{"frobnicate"}, {"--frobnicate"}, {"version", "extra"}, {"version", "--frobnicate"},
-		{"config", "chekc"}, {"config", "check", "extra"}, {"config", "check", "--config"},
+		{"frobnicate"},
+		{"--frobnicate"},
+		{"version", "extra"},
+		{"version", "--frobnicate"},
+		{"config", "chekc"},
+		{"config", "check", "extra"},
+		{"config", "check", "--config"},
 	} {
 		code, stdout, stderr := karui(t, args...)
 		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "karui: ") || !strings.Contains(stderr, "--help'.\n") {
 			t.Errorf("%q: %d %q %q", args, code, stdout, stderr)
 		}
 	}
-	if _, _, stderr := karui(t, "verison"); !strings.Contains(stderr, `unknown command "verison", did you mean version?`) {
+	if _, _, stderr := karui(t, "versoin"); !strings.Contains(stderr, `unknown command "versoin", did you mean version?`) {
 		t.Errorf("no hint: %s", stderr)
 	}
 }
