@@ -56,7 +56,7 @@ func notConvertible(f header.Format) Decision {
 func refusePNG(info header.Info) (Decision, bool) {
 	switch {
 	case info.Animated:
-		return Decide(AnimatedPNG, fmt.Sprintf("an animated PNG of %d frames, of which decoders see only the first", info.Frames)), true
+		return Decide(AnimatedPNG, fmt.Sprintf("an animated PNG (frames: %d), of which the decoder sees the still picture only", info.Frames)), true
 	case info.OddColor != "":
 		return Decide(OddColor, fmt.Sprintf("the chunk %s gives the colours a meaning that would be lost", info.OddColor)), true
 	}

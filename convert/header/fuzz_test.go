@@ -77,7 +77,7 @@ func check(t *testing.T, i Info, err error) {
 	}
 	if i.Orientation < 1 || i.Orientation > 8 || i.JPEGQuality < 0 || i.JPEGQuality > 100 || i.Pixels() < 0 ||
 		i.Frames < 0 || i.FramesWhole > i.Frames && i.Format == GIF || i.Width < 0 || i.Height < 0 || i.Duration < 0 ||
-		len(i.Copyright) > maxText*2 || len(i.Artist) > maxText*2 || len(i.ProfileName) > maxName || i.ProfileSize > maxProfile {
+		len(i.Copyright) > maxText || len(i.Artist) > maxText || len(i.ProfileName) > maxName || i.ProfileSize > maxProfile {
 		t.Errorf("%+v", i)
 	}
 	if err == nil && !i.Format.Convertible() {

@@ -154,6 +154,7 @@ func TestPNGMetadata(t *testing.T) {
 		{"the first one counts", join(chunk("tEXt", []byte("Author\x00A")...), chunk("tEXt", []byte("Author\x00B")...)), nil, "", "A", 1},
 		{"other keys", chunk("tEXt", []byte("Software\x00karui")...), nil, "", "", 1},
 		{"too long", chunk("tEXt", []byte("Copyright\x00"+long)...), nil, long[:maxText], "", 1},
+		{"too long once it is UTF-8", chunk("tEXt", []byte("Copyright\x00"+strings.Repeat("\xe9", 4000))...), nil, strings.Repeat("é", maxText/2), "", 1},
 		{"packed too long", chunk("zTXt", append([]byte("Copyright\x00\x00"), deflate([]byte(long))...)...), nil, "", "", 1},
 		{"no key", chunk("tEXt", []byte("Copyright")...), nil, "", "", 1},
 		{"unknown packing", chunk("zTXt", []byte("Copyright\x00\x01xxx")...), nil, "", "", 1},

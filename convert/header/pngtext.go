@@ -99,5 +99,6 @@ func textOf(b []byte, latin bool) string {
 		}
 		b = []byte(string(runes))
 	}
+	b = b[:min(len(b), maxText)] // Latin-1 has grown
 	return strings.Trim(strings.ToValidUTF8(string(b), ""), "\x00 \t\r\n")
 }
