@@ -125,7 +125,9 @@ func (t TTL) ShortAge(f Freshness, now time.Time) string {
 }
 
 // public writes a lifetime in whole seconds, at least one: an edge with a
-// lifetime of 0 would ask for every single viewer.
+// lifetime of 0 would ask for every single viewer. A begun second counts whole,
+// as in the ages that caches compute, so that an answer that has just arrived
+// has the lifetime that the origin gave it.
 func public(d time.Duration) string {
-	return "public, max-age=" + strconv.FormatInt(max(1, int64(d/time.Second)), 10)
+	return "public, max-age=" + strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10)
 }

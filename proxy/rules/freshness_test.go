@@ -114,7 +114,8 @@ func TestLifetimes(t *testing.T) {
 	}{
 		{"origin silent", ttl, headers(), 0, "86400", "10", false, true},
 		{"remainder", ttl, headers(), time.Hour, "82800", "10", false, true},
-		{"remainder is cut to whole seconds", ttl, headers("Cache-Control: max-age=60"), 1500 * time.Millisecond, "58", "10", false, true},
+		{"a begun second counts whole", ttl, headers("Cache-Control: max-age=60"), 1500 * time.Millisecond, "59", "10", false, true},
+		{"just arrived", ttl, headers("Cache-Control: max-age=60"), 80 * time.Millisecond, "60", "10", false, true},
 		{"origin's wins", ttl, headers("Cache-Control: max-age=60"), 0, "60", "10", false, true},
 		{"short is not longer than the origin's", ttl, headers("Cache-Control: max-age=4"), 0, "4", "4", false, true},
 		{"short is not longer than what is left", ttl, headers("Cache-Control: max-age=60"), 57 * time.Second, "3", "3", false, true},

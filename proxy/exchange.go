@@ -1,0 +1,154 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"karui/proxy/rules"
+)
+
+// exchange is one request and what is answered.
+type exchange struct {
+	p *Proxy
+	// set is the configuration that the request began with and ends with.
+	set    *settings
+	w      http.ResponseWriter
+	r      *http.Request
+	start  time.Time
+	site   *site
+	target rules.Target
+	// negotiated is whether the answer may depend on Accept, so that it says so.
+	negotiated bool
+
+	// What was answered, for metrics and the log.
+	did    outcome
+	status int
+	bytes  int64
+	saved  int64
+	// begun is whether the head of an answer may have left.
+	begun bool
+	// unlogged requests are health checks: nobody wants to read them.
+	unlogged bool
+}
+
+// reply is an answer in the making.
+type reply struct {
+	status int
+	// header is not changed and may be shared.
+	header http.Header
+	did    outcome
+	// cacheControl replaces the header's own; empty leaves it.
+	cacheControl string
+	etag         string
+	saved        int64
+	// conditional replies heed If-None-Match, Range and If-Range.
+	conditional bool
+	// size is the body's in bytes, -1 for unknown.
+	size int64
+	// write sends the whole body. An error means that the answer is not whole.
+	write func(w io.Writer) (int64, error)
+	// section gives a part of the body; nil where only the whole can be sent.
+	section func(offset, length int64) io.Reader
+}
+
+// describing are fields about a body, which a 304 has none of.
+var describing = []string{"Content-Type", "Content-Length", "Content-Disposition", "Content-Encoding", "Content-Range"}
+
+// send answers the request. It panics with http.ErrAbortHandler when the body
+// could not be sent whole, so that the connection is aborted and nobody takes
+// half a body for a whole one.
+func (x *exchange) send(rep reply) {
+	h := x.w.Header()
+	for name, values := range rep.header {
+		h[name] = values
+	}
+	if rep.etag != "" {
+		h["Etag"] = []string{rep.etag}
+	}
+	if rep.cacheControl != "" {
+		h["Cache-Control"] = []string{rep.cacheControl}
+	}
+	if x.negotiated {
+		h["Vary"] = []string{rules.VaryAccept(h["Vary"])}
+	}
+	if x.p.draining() {
+		h["Connection"] = []string{"close"}
+	}
+	if x.set.edge.DebugHeaders {
+		h[didHeader] = []string{string(rep.did)}
+		if rep.saved > 0 {
+			h[savedHeader] = []string{strconv.FormatInt(rep.saved, 10)}
+		}
+	}
+
+	status, write := rep.status, rep.write
+	switch {
+	case rep.conditional && rules.NoneMatches(x.r.Header["If-None-Match"], rep.etag):
+		for _, name := range describing {
+			delete(h, name)
+		}
+		status, write = http.StatusNotModified, nil
+	case rep.conditional && rep.section != nil && x.r.Method == http.MethodGet && x.r.Header.Get("Range") != "" &&
+		rules.RangeMatches(x.r.Header.Get("If-Range"), rep.etag):
+		offset, length, ok := rules.ParseRange(x.r.Header.Get("Range"), rep.size)
+		if !ok {
+			h["Content-Length"] = []string{strconv.FormatInt(rep.size, 10)}
+			break
+		}
+		status = http.StatusPartialContent
+		h["Content-Range"] = []string{"bytes " + strconv.FormatInt(offset, 10) + "-" +
+			strconv.FormatInt(offset+length-1, 10) + "/" + strconv.FormatInt(rep.size, 10)}
+		h["Content-Length"] = []string{strconv.FormatInt(length, 10)}
+		write = func(w io.Writer) (int64, error) { return io.CopyN(w, rep.section(offset, length), length) }
+	case rep.size >= 0:
+		h["Content-Length"] = []string{strconv.FormatInt(rep.size, 10)}
+	}
+
+	x.did, x.status, x.saved, x.begun = rep.did, status, rep.saved, true
+	x.w.WriteHeader(status)
+	if write == nil || x.r.Method == http.MethodHead {
+		return
+	}
+	n, err := write(x.w)
+	x.bytes += n
+	if err != nil {
+		x.did = didAbort
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// unavailable answers 503, so that the edge asks the true origin.
+func (x *exchange) unavailable(why reason) {
+	text := "karui is not available: " + string(why) + "\n"
+	h := http.Header{
+		"Content-Type": {"text/plain; charset=utf-8"},
+		reasonHeader:   {string(why)},
+	}
+	x.plain(http.StatusServiceUnavailable, h, text)
+	x.did = why.outcome()
+}
+
+// plain answers with a line of text that no cache may keep.
+func (x *exchange) plain(status int, extra http.Header, text string) {
+	h := x.w.Header()
+	clear(h)
+	for name, values := range extra {
+		h[name] = values
+	}
+	h["Cache-Control"] = []string{"no-store"}
+	h["Content-Length"] = []string{strconv.Itoa(len(text))}
+	if x.negotiated {
+		h["Vary"] = []string{"Accept"}
+	}
+	if x.p.draining() {
+		h["Connection"] = []string{"close"}
+	}
+	x.status, x.begun = status, true
+	x.w.WriteHeader(status)
+	if x.r.Method != http.MethodHead {
+		n, _ := io.WriteString(x.w, text) // a viewer that left needs no text
+		x.bytes += int64(n)
+	}
+}

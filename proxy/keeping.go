@@ -1,0 +1,173 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"time"
+
+	"karui/cache"
+	"karui/convert/header"
+	"karui/proxy/flight"
+	"karui/proxy/origin"
+	"karui/proxy/rules"
+)
+
+// put stores an entry. Whatever fails costs a later viewer a fetch, and nothing else.
+func (p *Proxy) put(key cache.Key, start, expires time.Time, r *record, body []byte) {
+	p.stored(p.store.Put(key, cache.Meta{FetchStart: start, Expires: expires, Attributes: r.encode()}, body))
+}
+
+// stored looks at what the cache said to a change.
+func (p *Proxy) stored(err error) {
+	switch {
+	case err == nil,
+		// Somebody fetched later, or the entry was evicted meanwhile.
+		errors.Is(err, cache.ErrSuperseded), errors.Is(err, cache.ErrGone), errors.Is(err, cache.ErrClosed),
+		errors.Is(err, cache.ErrTooLarge):
+	default:
+		p.complain("cache cannot be written", "error", err)
+	}
+}
+
+// drop removes what was fetched up to at.
+func (p *Proxy) drop(key cache.Key, at time.Time) { p.stored(p.store.Delete(key, at)) }
+
+// forget removes all that is stored of a fetch.
+func (p *Proxy) forget(f fetch, at time.Time) {
+	p.drop(f.form(formOriginal), at)
+	p.forgetVariants(f, at)
+}
+
+func (p *Proxy) forgetVariants(f fetch, at time.Time) {
+	for _, format := range f.site.formats {
+		p.drop(f.form(format.String()), at)
+	}
+}
+
+// extend gives a stored original, and all that was made of it, the new life that
+// a 304 brought, and returns the original's record.
+func (p *Proxy) extend(set *settings, f fetch, held found, head *origin.Head) *record {
+	r := *held.record
+	r.freshness = rules.ParseFreshness(head.Header, head.Start)
+	if len(head.Header["Cache-Control"]) == 0 && len(head.Header["Expires"]) == 0 {
+		// A 304 need not repeat what has not changed (RFC 9110 section 15.4.5).
+		r.freshness = held.record.freshness
+		r.freshness.Base = head.Start
+	}
+	r.header = maps.Clone(held.record.header)
+	for name, values := range withoutFields(withoutFields(head.Header, computed...), describing...) {
+		if name == "Vary" {
+			values = []string{rules.VaryAccept(values)}
+		}
+		r.header[name] = values
+	}
+	if tag := head.Header.Get("Etag"); tag != "" {
+		r.etag = tag
+	}
+	meta := cache.Meta{FetchStart: head.Start, Expires: set.ttl.Useless(r.freshness), Attributes: r.encode()}
+	p.stored(p.store.Update(held.Entry, meta))
+	p.confirm(set, f, &r, head.Start)
+	return &r
+}
+
+// confirm gives the variants and markers that were made of an original its
+// present life and fields, and removes those of another original.
+func (p *Proxy) confirm(set *settings, f fetch, r *record, start time.Time) {
+	for _, format := range f.site.formats {
+		key := f.form(format.String())
+		e, ok := p.find(key)
+		if !ok {
+			continue
+		}
+		closeEntry(e.Entry)
+		if e.record.source != r.source {
+			p.drop(key, start)
+			continue
+		}
+		p.stored(p.store.Update(e.Entry, cache.Meta{
+			FetchStart: start, Expires: set.ttl.Useless(r.freshness), Attributes: e.record.follow(r, f.key.Path, format).encode(),
+		}))
+	}
+}
+
+// follow gives the record of a variant or marker the life and fields of its original.
+func (r *record) follow(original *record, path string, format header.Format) *record {
+	next := *r
+	next.freshness = original.freshness
+	if r.kind == variant {
+		next.header = variantFields(original.header, path, format)
+	}
+	return &next
+}
+
+// align gives variants that were stored after their original was last confirmed
+// the life of the original.
+func (p *Proxy) align(f fetch, held found) {
+	for _, format := range f.site.formats {
+		e, ok := p.find(f.form(format.String()))
+		if !ok {
+			continue
+		}
+		closeEntry(e.Entry)
+		if e.record.source != held.record.source || e.record.freshness == held.record.freshness {
+			continue
+		}
+		p.stored(p.store.Update(e.Entry, cache.Meta{
+			FetchStart: held.Meta.FetchStart, Expires: held.Meta.Expires,
+			Attributes: e.record.follow(held.record, f.key.Path, format).encode(),
+		}))
+	}
+}
+
+// storeLarge stores an original that is too large to be held in memory, and tells
+// whether it is whole.
+func (j *job) storeLarge(ctx context.Context, fl *flight.Flight, head *origin.Head, r *record, c content) bool {
+	select {
+	case <-fl.Done():
+	case <-ctx.Done():
+		return false
+	}
+	if fl.Err() != nil {
+		return false
+	}
+	size := head.Length
+	if size < 0 {
+		// The length, and the trailer, show only at the end.
+		end := &tail{}
+		n, err := j.readAgain(ctx, fl, func(body io.Reader) (int64, error) { return io.Copy(end, body) })
+		if err != nil || head.Framing == origin.UntilClose && !header.HasTrailer(c.format, end.last) {
+			return false
+		}
+		size = n
+	}
+	_, err := j.readAgain(ctx, fl, func(body io.Reader) (int64, error) {
+		meta := cache.Meta{FetchStart: j.start, Expires: j.set.ttl.Useless(r.freshness), Attributes: r.encode()}
+		return size, j.p.store.PutFrom(j.fetch.form(formOriginal), meta, size, body)
+	})
+	j.p.stored(err)
+	return err == nil
+}
+
+// readAgain reads the body of the job's own flight from its beginning.
+func (j *job) readAgain(ctx context.Context, fl *flight.Flight, read func(io.Reader) (int64, error)) (int64, error) {
+	h := j.p.flights.Join(ctx, j.key, flight.Request{
+		// A flight that cannot be joined any more is not worth a second fetch.
+		Fetch: func(context.Context) (*origin.Response, error) { return nil, flight.ErrNotKept },
+	})
+	defer h.Close()
+	if h.Flight() != fl {
+		return 0, flight.ErrNotKept
+	}
+	return read(h)
+}
+
+// tail remembers the last bytes that were written to it.
+type tail struct{ last []byte }
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.last = append(t.last, b[max(0, len(b)-header.TrailerLen):]...)
+	t.last = t.last[max(0, len(t.last)-header.TrailerLen):]
+	return len(b), nil
+}

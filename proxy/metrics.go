@@ -1,0 +1,78 @@
+package proxy
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"karui/convert"
+	"karui/proxy/origin"
+)
+
+// metrics are the proxy's own. Labels are site ids of the configuration and fixed
+// words, never anything that a viewer or an origin sends.
+type metrics struct {
+	requests    *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+	sent        prometheus.Counter
+	saved       *prometheus.CounterVec
+	fetches     *prometheus.CounterVec
+	conversions *prometheus.CounterVec
+	active      prometheus.Gauge
+	pings       *prometheus.CounterVec
+}
+
+func newMetrics(registry prometheus.Registerer) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "karui", Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		requests: counter("requests_total", "Requests by site and by what was answered.", "site", "outcome"),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "karui", Name: "request_duration_seconds",
+			Help:    "Time from a request's head to the end of its answer, by what was answered.",
+			Buckets: []float64{.001, .005, .025, .1, .3, 1, 3, 10, 60},
+		}, []string{"outcome"}),
+		sent: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "karui", Name: "sent_bytes_total", Help: "Bytes of bodies sent to viewers.",
+		}),
+		saved:       counter("saved_bytes_total", "Bytes that variants saved viewers, against the originals.", "site"),
+		fetches:     counter("origin_fetches_total", "Requests to origins by site and result: a class of status or a kind of failure.", "site", "result"),
+		conversions: counter("conversions_total", "Decisions about originals by site and code.", "site", "code"),
+		active: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "karui", Name: "requests_in_flight", Help: "Requests being answered.",
+		}),
+		pings: counter("ping_conversions_total", "Conversions behind the ping by result.", "result"),
+	}
+	registry.MustRegister(m.requests, m.duration, m.sent, m.saved, m.fetches, m.conversions, m.active, m.pings)
+	return m
+}
+
+func (m *metrics) answered(x *exchange, took time.Duration) {
+	id := ""
+	if x.site != nil {
+		id = x.site.config.ID
+	}
+	m.requests.WithLabelValues(id, string(x.did)).Inc()
+	m.duration.WithLabelValues(string(x.did)).Observe(took.Seconds())
+	m.sent.Add(float64(x.bytes))
+	if x.saved > 0 && x.bytes > 0 {
+		m.saved.WithLabelValues(id).Add(float64(x.saved))
+	}
+}
+
+func (m *metrics) fetched(site string, response *origin.Response, err error) {
+	result := "error"
+	switch {
+	case err == nil:
+		result = strconv.Itoa(response.Status/100) + "xx"
+	case origin.KindOf(err) != 0:
+		result = origin.KindOf(err).String()
+	}
+	m.fetches.WithLabelValues(site, result).Inc()
+}
+
+func (m *metrics) decided(site string, code convert.Code) {
+	m.conversions.WithLabelValues(site, string(code)).Inc()
+}

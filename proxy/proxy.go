@@ -1,0 +1,221 @@
+// Package proxy answers viewers: it finds the site, negotiates the format, looks
+// into the cache, shares one fetch and one conversion between all who wait, and
+// otherwise gets out of the way.
+//
+// Guaranteed:
+//
+//   - Every answer to a GET or HEAD is the origin's own, a variant that the viewer
+//     named in its Accept, or 503 with no-store, by which the edge asks the true
+//     origin itself. Whatever fails inside karui ends in one of these.
+//   - A body that cannot be sent whole aborts the connection, and is not stored.
+//   - The request target and the end-to-end headers reach the origin byte for byte,
+//     as far as the origin is asked for one viewer; what a shared fetch carries is
+//     in its key, or says nothing about the picture.
+//   - What is kept, and what is answered from it, is shareable by the origin's own
+//     word (package rules).
+//
+// Not guaranteed: that a viewer gets a variant. Conversion is a favour, and no
+// viewer waits for it longer than first_response.wait.
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"karui/cache"
+	"karui/proxy/flight"
+	"karui/proxy/rules"
+)
+
+// Proxy is the handler of the public listener.
+type Proxy struct {
+	store    *cache.Cache
+	convert  Converter
+	flights  *flight.Group[cache.Key]
+	log      *slog.Logger
+	access   *slog.Logger
+	now      func() time.Time
+	metrics  *metrics
+	set      atomic.Pointer[settings]
+	ping     *pinger
+	buffers  copyBuffers
+	resting  *resting
+	failures *rate.Limiter
+	work     *workload
+}
+
+// Options are the parts that a Proxy is made of.
+type Options struct {
+	Settings Settings
+	Cache    *cache.Cache
+	Convert  Converter
+	Log      *slog.Logger
+	// Access gets one line for each request, where the settings ask for it. nil
+	// means Log.
+	Access   *slog.Logger
+	Registry prometheus.Registerer
+	// SpoolDir is the folder for bodies under way that memory has no room for.
+	SpoolDir string
+	// Now is the clock of lifetimes; nil means time.Now. Limits are kept by timers.
+	Now func() time.Time
+}
+
+// New makes a Proxy and starts its ping. Close ends it.
+func New(o Options) *Proxy {
+	p := &Proxy{
+		store: o.Cache, convert: o.Convert, log: o.Log, access: o.Access, now: o.Now,
+		metrics: newMetrics(o.Registry),
+		// One failing origin must not fill the disk with lines about it.
+		failures: rate.NewLimiter(1, 20),
+		work:     newWorkload(),
+	}
+	if p.now == nil {
+		p.now = time.Now
+	}
+	if p.access == nil {
+		p.access = p.log
+	}
+	p.resting = newResting(p.now)
+	p.flights = flight.New[cache.Key](flight.Options{
+		Memory: int64(o.Settings.Limits.InflightBytes), BodyMemory: int64(o.Settings.Convert.MaxBytes),
+		Dir: o.SpoolDir, Log: o.Log,
+	})
+	p.set.Store(newSettings(o.Settings))
+	p.ping = startPing(p.convert, p.metrics.pings, p.log)
+	return p
+}
+
+// Reload puts other settings in force. Requests under way keep theirs. The
+// bounds of memory stay as they were at the start.
+func (p *Proxy) Reload(s Settings) { p.set.Store(newSettings(s)) }
+
+// Flights counts the fetches under way.
+func (p *Proxy) Flights() flight.Stats { return p.flights.Stats() }
+
+// Well tells whether the proxy would serve: it does not drain, and conversions work.
+func (p *Proxy) Well() bool { return !p.draining() && p.ping.well() }
+
+// Drain turns new requests away, and waits until those under way are answered
+// and what they began is converted and stored, or until ctx ends.
+func (p *Proxy) Drain(ctx context.Context) error { return p.work.drain(ctx) }
+
+func (p *Proxy) draining() bool { return p.work.draining() }
+
+// Close ends whatever is still under way. Call it after the server that the proxy
+// serves was shut down.
+func (p *Proxy) Close() {
+	p.work.refuse()
+	p.flights.Close()
+	p.ping.close()
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{p: p, set: p.set.Load(), w: w, r: r, start: time.Now()}
+	p.metrics.active.Inc()
+	defer p.metrics.active.Dec()
+	defer x.finish()
+	x.serve()
+}
+
+// finish accounts for the exchange, and keeps a panic of karui's own from
+// breaking an image.
+func (x *exchange) finish() {
+	failure := recover()
+	aborted := failure == http.ErrAbortHandler //nolint:errorlint // it is compared so by net/http
+	switch {
+	case failure == nil:
+	case aborted:
+		x.did = didAbort
+	case x.begun:
+		x.did = didAbort
+		x.p.log.Error("panic while answering", "panic", failure, "stack", string(debug.Stack()))
+	default:
+		x.p.log.Error("panic before answering", "panic", failure, "stack", string(debug.Stack()))
+		x.unavailable(becausePanic)
+	}
+	took := time.Since(x.start)
+	x.p.metrics.answered(x, took)
+	x.logAccess(took)
+	if failure != nil && x.did == didAbort {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// logAccess writes the line of the access log.
+func (x *exchange) logAccess(took time.Duration) {
+	if !x.set.accessLog || x.unlogged {
+		return
+	}
+	id := ""
+	if x.site != nil {
+		id = x.site.config.ID
+	}
+	x.p.access.LogAttrs(context.Background(), slog.LevelInfo, "request",
+		slog.String("method", x.r.Method),
+		slog.String("site", id),
+		slog.String("path", x.target.Path),
+		slog.Int("status", x.status),
+		slog.Int64("bytes", x.bytes),
+		slog.String("outcome", string(x.did)),
+		slog.Duration("duration", took),
+		slog.String("cf_id", x.r.Header.Get("X-Amz-Cf-Id")),
+	)
+}
+
+// complain logs what an operator should know, but not a thousand times a second.
+func (p *Proxy) complain(message string, args ...any) {
+	if p.failures.Allow() {
+		p.log.Warn(message, args...)
+	}
+}
+
+// serve is the way of a request: route, negotiate, cache, fetch, convert, answer.
+func (x *exchange) serve() {
+	target, ok := rules.ParseTarget(x.r.RequestURI)
+	x.target = target
+	router := x.set.router
+	if ok && router.isPing(target.Path, x.r) {
+		x.unlogged = true
+		x.answerPing()
+		return
+	}
+	x.site = router.site(x.r.Header, x.r.Host)
+	x.negotiated = x.site != nil && x.site.convertible(target.Path)
+	done, admitted := x.p.work.begin()
+	if !admitted {
+		x.unavailable(becauseDrain)
+		return
+	}
+	defer done()
+	switch {
+	case x.site == nil:
+		x.unavailable(becauseRoute)
+	case !x.set.secrets.admit(x.r.Header):
+		x.unavailable(becauseSecret)
+	case x.r.Method == http.MethodOptions:
+		x.negotiated = false
+		x.passThrough()
+	case x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
+		x.plain(http.StatusMethodNotAllowed, http.Header{"Allow": {"GET, HEAD, OPTIONS"}}, "karui serves GET, HEAD and OPTIONS\n")
+		x.did = didRefuse
+	case !ok:
+		x.plain(http.StatusBadRequest, nil, "the request target has no path\n")
+		x.did = didRefuse
+	case x.site.private(x.r.Header):
+		x.passThrough()
+	case x.negotiated:
+		x.image(true)
+	case x.site.config.Extensionless && x.site.included(target.Path) && x.r.Header.Get("Range") == "":
+		x.image(false)
+	default:
+		x.passThrough()
+	}
+}

@@ -1,0 +1,50 @@
+package proxy
+
+import (
+	"time"
+
+	"karui/convert"
+	"karui/proxy/rules"
+)
+
+// Site is one site of the configuration with the way to its origin.
+type Site struct {
+	Config SiteConfig
+	Origin Fetcher
+}
+
+// Settings is what the proxy takes from karui.yaml. All of it can be changed
+// while the proxy runs.
+type Settings struct {
+	Edge          EdgeConfig
+	FirstResponse FirstResponseConfig
+	TTL           TTLConfig
+	Limits        LimitsConfig
+	Convert       convert.Config
+	Sites         []Site
+	// AccessLog writes a line for each request.
+	AccessLog bool
+}
+
+// settings is Settings in the form that requests use; it never changes.
+type settings struct {
+	edge      EdgeConfig
+	wait      time.Duration
+	ttl       rules.TTL
+	limits    LimitsConfig
+	convert   convert.Config
+	accessLog bool
+	router    *router
+	secrets   secrets
+}
+
+func newSettings(s Settings) *settings {
+	sites := make([]*site, len(s.Sites))
+	for i := range s.Sites {
+		sites[i] = newSite(s.Sites[i].Config, s.Sites[i].Origin)
+	}
+	return &settings{
+		edge: s.Edge, wait: s.FirstResponse.Wait, ttl: rules.TTL(s.TTL), limits: s.Limits, convert: s.Convert,
+		accessLog: s.AccessLog, router: newRouter(s.Edge.RoutingHeader, sites), secrets: newSecrets(s.Edge.Secrets),
+	}
+}
