@@ -88,7 +88,8 @@ func TestPlanKeeps(t *testing.T) {
 		{"thousands of scans", with(sized(photo(), 2000, 2000), func(i *header.Info) { i.SOF, i.OnePass, i.Scans = 0xC2, false, 3000 }), 10, webpOnly, TooSlow, "at most 10s"},
 		{
 			"large png, lossless wanted", sized(drawing(), 6000, 4000), 10,
-			Options{Formats: []header.Format{header.WebP}, Quality: 80, PNG: PNGLossless}, TooSlow, "24 MP of pixels as WebP would take about 15.5s",
+			Options{Formats: []header.Format{header.WebP}, Quality: 80, PNG: PNGLossless},
+			TooSlow, "24 MP of pixels as WebP would take about 15.5s",
 		},
 	} {
 		plan := MakePlan(c.info, c.size, c.opt, DefaultConfig())
