@@ -19,9 +19,10 @@
 //     nobody waits for a slower one.
 //   - A body that fails gives every viewer the bytes so far, then the error;
 //     never io.EOF.
-//   - Memory: all spools together hold at most [Options].Memory, apart from small
-//     fixed buffers. What does not fit goes to a temporary file without a name,
-//     whose pages the kernel caches and drops as it sees fit.
+//   - Memory: all spools together hold at most [Options].Memory, apart from 4 KiB
+//     for each fetch under way and 32 KiB for each that goes to disk. What does
+//     not fit goes to a temporary file without a name, whose pages the kernel
+//     caches and drops as it sees fit.
 //   - A panic in Fetch or Shareable becomes a [*PanicError] for its viewers; one
 //     in Task is logged.
 //
@@ -29,7 +30,7 @@
 //
 // A spool that can have neither more memory nor more disk (the disk is full, or
 // [Options].Disk is used up) is paced from then on: new viewers get a flight of
-// their own, those who are there share a window of 256 KiB, and the fetch goes
+// their own, those who are there share a window of 64 KiB, and the fetch goes
 // at the pace of the slowest. One who reads nothing for [Options].Stall while
 // others wait for it is cut with [ErrTooSlow]. The body is not kept, so
 // [Flight.Whole] fails with [ErrNotKept] and the fetch ends when its viewers

@@ -16,7 +16,7 @@ func (s *spool) fill(ctx context.Context, body io.Reader) error {
 	probe := s.store.probe()
 	defer s.store.probes.Put(probe)
 	var staging []byte
-	for {
+	for idle := 0; idle < 100; idle++ { // reads in a row that gave neither bytes nor an error
 		var room []byte
 		placed := true // room is part of the spool already
 		switch s.state() {
@@ -40,6 +40,7 @@ func (s *spool) fill(ctx context.Context, body io.Reader) error {
 			return fmt.Errorf("flight: a body returned %d bytes for a buffer of %d", n, len(room))
 		}
 		if n > 0 {
+			idle = 0
 			if placed {
 				s.grow(n)
 			} else {
@@ -54,6 +55,7 @@ func (s *spool) fill(ctx context.Context, body io.Reader) error {
 			return err
 		}
 	}
+	return io.ErrNoProgress
 }
 
 type state uint8
@@ -198,8 +200,6 @@ func (s *spool) write(f file, data []byte, at int64) error {
 
 // pace ends the keeping of bytes, beginning with data.
 func (s *spool) pace(err error, data []byte) {
-	s.store.paced.Add(1)
-	s.store.refused(err)
 	s.mu.Lock()
 	s.paced = true
 	now := time.Now()
@@ -207,6 +207,8 @@ func (s *spool) pace(err error, data []byte) {
 		r.since = now
 	}
 	s.mu.Unlock()
+	s.store.paced.Add(1)
+	s.store.refused(err)
 	for len(data) > 0 {
 		s.mu.Lock()
 		n := copy(s.windowTail(), data)

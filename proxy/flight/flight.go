@@ -106,9 +106,9 @@ func (f *Flight) Viewers() int {
 // nothing. Bytes that lie together in memory are not copied. In a paced flight n
 // can be 64 KiB; ErrNotKept for more, and for an answer that is not shared.
 func (f *Flight) Prefix(ctx context.Context, n int) ([]byte, error) {
-	s := f.kept()
-	if s == nil {
-		return nil, ErrNotKept
+	s, err := f.kept(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return s.prefix(ctx, n)
 }
@@ -122,18 +122,29 @@ func (f *Flight) Prefix(ctx context.Context, n int) ([]byte, error) {
 // aside for these, and Whole waits for its turn. The turn ends with Task, so call
 // Whole there. The slice itself stays valid as long as somebody holds it.
 func (f *Flight) Whole(ctx context.Context, most int64) ([]byte, error) {
-	s := f.kept()
-	if s == nil {
-		return nil, ErrNotKept
+	s, err := f.kept(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return s.complete(ctx, most)
 }
 
-// kept gives the spool of a shared flight, nil for any other.
-func (f *Flight) kept() *spool {
+// kept waits for the head and gives the spool of a shared flight.
+func (f *Flight) kept(ctx context.Context) (*spool, error) {
+	select {
+	case <-f.ready:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.spool
+	switch {
+	case f.spool != nil:
+		return f.spool, nil
+	case f.outcome == failed:
+		return nil, f.err
+	}
+	return nil, ErrNotKept
 }
 
 // join adds a viewer, or refuses it if the flight has nothing for new ones.
@@ -284,8 +295,8 @@ type solo struct {
 	body   io.ReadCloser
 	end    context.CancelCauseFunc
 	stop   func() bool // of what shuts it when the viewer's context ends
-	prefix []byte // read ahead, and not given out yet
-	err    error  // after prefix
+	prefix []byte      // read ahead, and not given out yet
+	err    error       // after prefix
 	once   sync.Once
 }
 

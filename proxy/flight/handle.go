@@ -63,7 +63,11 @@ func (h *Handle) Head(ctx context.Context) (*origin.Head, error) {
 }
 
 // Shared says whether the answer is everybody's; false before Head has returned one.
-func (h *Handle) Shared() bool { return h.flight.kept() != nil }
+func (h *Handle) Shared() bool {
+	h.flight.mu.Lock()
+	defer h.flight.mu.Unlock()
+	return h.flight.outcome == shared
+}
 
 // Prefix is Flight.Prefix for this viewer: the first bytes of the body, before
 // anything was read. It works for an answer that is this viewer's alone, too;
