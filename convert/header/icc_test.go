@@ -55,6 +55,7 @@ func TestProfiles(t *testing.T) {
 		{"srgb with bytes behind", append(srgbProfile(), 0, 0, 0), ProfileSRGB, true, "anything"},
 		{"named srgb, linear", matrixProfile("sRGB IEC61966-2.1", srgbColorants, curvTag()), ProfileWide, true, "sRGB IEC61966-2.1"},
 		{"named srgb, gamma 1.8", matrixProfile("sRGB", srgbColorants, curvTag(461)), ProfileWide, true, "sRGB"},
+		{"a curve of roots of negative numbers", matrixProfile("sRGB", srgbColorants, paraTag(3, 2.4, 0, -1, 0, 0)), ProfileWide, true, "sRGB"},
 		{"named srgb, primaries of P3", matrixProfile("sRGB", displayP3, srgbCurve), ProfileWide, true, "sRGB"},
 		{"adobe rgb", matrixProfile("Adobe RGB (1998)", adobeRGB, curvTag(563)), ProfileWide, true, "Adobe RGB (1998)"},
 		{"display p3", matrixProfile("Display P3", displayP3, srgbCurve), ProfileWide, true, "Display P3"},

@@ -10,7 +10,7 @@ func isSRGBCurve(tag []byte) bool {
 	for step := 1; step < 16; step++ {
 		x := float64(step) / 16
 		y, ok := evalCurve(tag, x)
-		if !ok || math.Abs(encodeSRGB(y)-x) > curveTolerance {
+		if !ok || !(math.Abs(encodeSRGB(y)-x) <= curveTolerance) { // so that NaN is none
 			return false
 		}
 	}
