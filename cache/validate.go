@@ -12,7 +12,7 @@ import (
 func (c Config) Validate(key string) error {
 	k := func(name string) string { return config.Key(key, name) }
 	errs := []error{
-		config.InRange(k("memory"), c.Memory, 1<<20, units.Size(1<<40)),
+		config.InRange(k("memory"), c.Memory, 0, units.Size(1<<40)),
 		config.InRange(k("write_queue"), c.WriteQueue, 1<<20, units.Size(1<<40)),
 		c.Shared.Validate(k("shared")),
 	}

@@ -14,7 +14,7 @@ func (c Config) Validate(key string) error {
 	return errors.Join(
 		config.InRange(k("workers"), c.Workers, 0, 1024),
 		config.InRange(k("timeout"), c.Timeout, 100*time.Millisecond, 10*time.Minute),
-		config.InRange(k("queue_wait"), c.QueueWait, 0, 10*time.Minute),
+		config.InRange(k("queue_wait"), c.QueueWait, time.Millisecond, 10*time.Minute),
 		config.InRange(k("max_pixels"), c.MaxPixels, 1, 1_000_000_000),
 		config.InRange(k("max_bytes"), c.MaxBytes, 1, 1<<30),
 		// A worker that has just started takes some 40 MiB.

@@ -88,7 +88,7 @@ func TestHelpTeaches(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	code, stdout, stderr := karui(t, "version")
-	if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "karui development\n") || !strings.Contains(stdout, "go1.") {
+	if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "karui development\n") || !strings.Contains(stdout, "go1.") || !strings.Contains(stdout, "\nlibvips 8.") {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"karui/convert"
 )
 
 // Set by the linker (-X main.version=v1.2.3 -X main.commit=...).
@@ -20,8 +22,8 @@ func newVersionCommand() *cobra.Command {
 		Example: "  karui version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "karui %s\ncommit %s\n%s %s/%s\n",
-				version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "karui %s\ncommit %s\n%s %s/%s\nlibvips %s\n",
+				version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, convert.LibvipsVersion())
 			return err
 		},
 	}

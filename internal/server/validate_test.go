@@ -76,7 +76,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		"max bytes":         {with("convert: {max_bytes: 2GiB}"), "convert.max_bytes", "to 1GiB"},
 		"worker memory":     {with("convert: {worker_memory: 1MiB}"), "convert.worker_memory", "from 128MiB"},
 		"recycle":           {with("convert: {recycle: 0}"), "convert.recycle", "from 1"},
-		"memory":            {with("cache: {memory: 0}"), "cache.memory", "from 1MiB"},
+		"memory":            {with("cache: {memory: 2TiB}"), "cache.memory", "from 0B to 1TiB"},
 		"write queue":       {with("cache: {write_queue: 1B}"), "cache.write_queue", "from 1MiB"},
 		"no volume":         {with("cache: {volumes: []}"), "cache.volumes", "one volume"},
 		"two volumes":       {with("cache: {volumes: [{path: /a}, {path: /b}]}"), "cache.volumes[1]", "more than one volume is not in this version"},
