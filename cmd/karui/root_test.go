@@ -54,7 +54,7 @@ func TestWrongUsage(t *testing.T) {
 			t.Errorf("%q: %d %q %q", args, code, stdout, stderr)
 		}
 	}
-	if _, _, stderr := karui(t, "versoin"); !strings.Contains(stderr, `unknown command "versoin", did you mean version?`) {
+	if _, _, stderr := karui(t, "versio"); !strings.Contains(stderr, `unknown command "versio", did you mean version?`) {
 		t.Errorf("no hint: %s", stderr)
 	}
 }
