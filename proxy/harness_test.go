@@ -156,7 +156,7 @@ func newRig(tb testing.TB, options ...option) *rig {
 	config.Deadline, config.Idle, config.Total = limit, limit, 2*limit
 	client, err := origin.New(origin.Options{
 		Config: config, Place: origin.PlaceConfig{Name: "test", URLs: []string{r.origin.URL()}, Weight: 1},
-		Strip: []string{"X-Routing", keyHeader}, Now: r.clock.now,
+		Strip: []string{"X-Routing", KeyHeader}, Now: r.clock.now,
 	})
 	if err != nil {
 		tb.Fatal(err)

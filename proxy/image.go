@@ -304,6 +304,11 @@ func (x *exchange) fromOriginal(f fetch, wanted []header.Format, h *flight.Handl
 		wanted = nil
 	}
 	made, settled := b.wait(x.r.Context(), wanted, x.set.wait-time.Since(x.start))
+	if x.set.wait == 0 && h.Leader() && made.record != nil {
+		// The viewer that set the conversion off could have this variant only by
+		// having waited for it, however shortly.
+		made, settled = result{}, false
+	}
 	now := x.p.now()
 	if made.record != nil {
 		x.send(variantReply(made, ttl.LongAge(made.record.freshness, now)))
@@ -386,4 +391,3 @@ func (p *Proxy) rememberForeign(set *settings, f fetch, head *origin.Head) {
 	r := &record{kind: foreign, source: head.Start.UnixNano(), freshness: freshness}
 	p.put(f.form(formOriginal), head.Start, set.ttl.Useless(freshness), r, nil)
 }
-

@@ -1,8 +1,10 @@
 package proxy
 
-// Headers of karui's own.
+// KeyHeader is the request header with the edge's secret. It never reaches an origin.
+const KeyHeader = "X-Karui-Key"
+
+// Headers of karui's own answers.
 const (
-	keyHeader    = "X-Karui-Key"
 	didHeader    = "X-Karui"
 	savedHeader  = "X-Karui-Saved"
 	reasonHeader = "X-Karui-Reason"

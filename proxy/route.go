@@ -83,7 +83,7 @@ func (s secrets) admit(h http.Header) bool {
 	if len(s) == 0 {
 		return true
 	}
-	sum := sha256.Sum256([]byte(h.Get(keyHeader)))
+	sum := sha256.Sum256([]byte(h.Get(KeyHeader)))
 	admitted := 0
 	for i := range s {
 		admitted |= subtle.ConstantTimeCompare(sum[:], s[i][:])

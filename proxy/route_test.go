@@ -53,7 +53,7 @@ func TestRoute(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	with := func(key string) http.Header {
 		h := http.Header{}
-		h.Set(keyHeader, key)
+		h.Set(KeyHeader, key)
 		return h
 	}
 	two := newSecrets([]string{"old", "new"})

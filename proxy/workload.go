@@ -17,7 +17,6 @@ type workload struct {
 
 func newWorkload() *workload { return &workload{} }
 
-
 // begin counts a request in, unless the proxy drains.
 func (w *workload) begin() (done func(), ok bool) {
 	if w.stopping.Load() {

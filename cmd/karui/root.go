@@ -29,6 +29,7 @@ const (
 //   - any other error: 1, printed as one "karui: ..." line.
 func commands() []*cobra.Command {
 	return []*cobra.Command{
+		newServeCommand(),
 		newConfigCommand(),
 		newVersionCommand(),
 	}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"karui/cache"
+	"karui/convert"
+	"karui/proxy/flight"
+)
+
+// collector shows what the parts count themselves. Labels are fixed words and the
+// numbers of volumes.
+type collector struct {
+	cache   func() cache.Stats
+	pool    func() convert.Stats
+	flights func() flight.Stats
+}
+
+// desc is one metric of the collector.
+type desc = *prometheus.Desc
+
+func describe(name, help string, labels ...string) desc {
+	return prometheus.NewDesc("karui_"+name, help, labels, nil)
+}
+
+// Describe implements prometheus.Collector. It sends nothing, which is how a
+// collector says that it is not to be checked for what it collects.
+func (c collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	counter := func(d desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	}
+	gauge := func(d desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	c.collectCache(counter, gauge)
+	c.collectPool(counter, gauge)
+	f := c.flights()
+	gauge(describe("flights", "Shared fetches that can be joined, those that are being converted included."), float64(f.Flights))
+	gauge(describe("flight_viewers", "Viewers of shared fetches."), float64(f.Viewers))
+	gauge(describe("flight_memory_bytes", "Bodies of shared fetches in memory."), float64(f.Memory))
+	gauge(describe("flight_disk_bytes", "Bodies of shared fetches in temporary files."), float64(f.Disk))
+	counter(describe("flights_spilled_total", "Bodies that went to a temporary file."), float64(f.Spilled))
+	counter(describe("flights_paced_total", "Bodies for which there was neither memory nor disk."), float64(f.Paced))
+}
+
+type send func(d desc, v float64, labels ...string)
+
+func (c collector) collectCache(counter, gauge send) {
+	s := c.cache()
+	gets := describe("cache_gets_total", "Looks into the cache by what answered them.", "tier")
+	counter(gets, float64(s.HitsMemory), "memory")
+	counter(gets, float64(s.HitsDisk), "disk")
+	counter(gets, float64(s.Misses), "none")
+	gauge(describe("cache_memory_bytes", "Bodies kept in memory."), float64(s.MemoryBytes))
+	for i, v := range s.Volumes {
+		n := strconv.Itoa(i)
+		gauge(describe("cache_volume_up", "1 while a volume is in use.", "volume"), truth(v.State == cache.StateOK), n)
+		gauge(describe("cache_volume_bytes", "Blocks on disk that a volume's files take.", "volume"), float64(v.Bytes), n)
+		gauge(describe("cache_volume_max_bytes", "A volume's max_size.", "volume"), float64(v.MaxBytes), n)
+		gauge(describe("cache_volume_files", "Entries of a volume.", "volume"), float64(v.Files), n)
+		gauge(describe("cache_volume_used_ratio", "Used share of a volume's file system.", "volume"), v.UsedPercent/100, n)
+		counter(describe("cache_volume_evictions_total", "Entries removed for room.", "volume"), float64(v.Evictions), n)
+		counter(describe("cache_volume_puts_total", "Entries written.", "volume"), float64(v.Puts), n)
+		counter(describe("cache_volume_broken_total", "Files found torn, changed or foreign.", "volume"), float64(v.Broken), n)
+		failures := describe("cache_volume_errors_total", "Failed operations of a volume's disk.", "volume", "operation")
+		counter(failures, float64(v.WriteErrors), n, "write")
+		counter(failures, float64(v.ReadErrors), n, "read")
+	}
+}
+
+func (c collector) collectPool(counter, gauge send) {
+	s := c.pool()
+	gauge(describe("convert_workers", "Conversions that may run at a time."), float64(s.Workers))
+	gauge(describe("convert_workers_alive", "Worker processes that are ready or busy."), float64(s.Alive))
+	gauge(describe("convert_busy", "Conversions running."), float64(s.Busy))
+	gauge(describe("convert_waiting", "Conversions waiting for a worker."), float64(s.Waiting))
+	gauge(describe("convert_oldest_wait_seconds", "How long the longest waiting of these has waited."), s.OldestWait.Seconds())
+	counter(describe("convert_cpu_seconds_total", "CPU time of conversions."), s.CPU.Seconds())
+	counter(describe("convert_busy_seconds_total", "Time that workers spent on conversions."), s.BusyTime.Seconds())
+	bytes := describe("convert_bytes_total", "Sizes of converted originals and of their variants.", "direction")
+	counter(bytes, float64(s.BytesIn), "in")
+	counter(bytes, float64(s.BytesOut), "out")
+	ended := describe("convert_workers_ended_total", "Worker processes that ended by cause.", "cause")
+	for cause, n := range s.Ended {
+		counter(ended, float64(n), string(cause))
+	}
+	quarantined := describe("convert_quarantined", "Originals that are left alone by cause.", "cause")
+	for cause, n := range s.Quarantined {
+		gauge(quarantined, float64(n), string(cause))
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

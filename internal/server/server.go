@@ -1,0 +1,249 @@
+// Package server runs karui's proxy: it builds the parts from the configuration,
+// listens, takes a changed configuration over, and ends without breaking an
+// image.
+//
+// Guaranteed: while it drains, the public address goes on answering, so that an
+// edge that asks gets a 503 and not a refused connection; answers under way have
+// the configured time to end; a configuration that cannot be used changes
+// nothing. Not guaranteed: that bodies longer than the drain are finished.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"karui/cache"
+	"karui/convert"
+	"karui/internal/config"
+	"karui/proxy"
+)
+
+// Options are what Run needs.
+type Options struct {
+	Config Config
+	// Reload gives the configuration anew, whenever Hangup says so. nil means that
+	// it cannot change.
+	Reload func() (Config, error)
+	Hangup <-chan os.Signal
+	// Log gets JSON lines.
+	Log io.Writer
+	// Started is told the addresses once both listeners answer; nil for nobody.
+	Started func(public, admin net.Addr)
+	// ConvertOptions are for the pool of workers.
+	ConvertOptions []convert.Option
+}
+
+// shutdownTime is what connections have to take the last answers after a drain.
+const shutdownTime = 2 * time.Second
+
+// server is one run.
+type server struct {
+	options  Options
+	config   Config
+	log      *slog.Logger
+	level    *slog.LevelVar
+	clients  clients
+	cache    *cache.Cache
+	pool     *convert.Pool
+	proxy    *proxy.Proxy
+	registry *prometheus.Registry
+}
+
+// Run serves until ctx ends, then drains and returns nil. An error means that it
+// could not start, or that a listener failed.
+func Run(ctx context.Context, o Options) error {
+	s := &server{options: o, config: o.Config, level: &slog.LevelVar{}, registry: prometheus.NewRegistry()}
+	s.level.Set(levelOf(s.config.Log))
+	s.log = newLogger(o.Log, s.level)
+
+	public, err := listen(ctx, "listen", s.config.Listen)
+	if err != nil {
+		return err
+	}
+	private, err := listen(ctx, "admin.listen", s.config.Admin.Listen)
+	if err != nil {
+		return errors.Join(err, public.Close())
+	}
+	if err := s.build(); err != nil {
+		return errors.Join(err, public.Close(), private.Close())
+	}
+	defer s.teardown()
+	return s.serve(ctx, public, private)
+}
+
+func listen(ctx context.Context, key, address string) (net.Listener, error) {
+	var c net.ListenConfig
+	l, err := c.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s (%s): %w", address, key, err)
+	}
+	return l, nil
+}
+
+// build makes the parts.
+func (s *server) build() (err error) {
+	defer func() {
+		if err != nil {
+			s.teardown()
+		}
+	}()
+	settings, _, err := s.clients.build(s.config)
+	if err != nil {
+		return err
+	}
+	if s.cache, err = cache.Open(s.config.Cache, s.config.Disk, cache.Options{Log: s.log}); err != nil {
+		return fmt.Errorf("open cache: %w", err)
+	}
+	if s.pool, err = convert.New(s.config.Convert, append([]convert.Option{convert.WithLogger(s.log)}, s.options.ConvertOptions...)...); err != nil {
+		return fmt.Errorf("start workers: %w", err)
+	}
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.proxy = proxy.New(proxy.Options{
+		Settings: settings, Cache: s.cache, Convert: s.pool, Log: s.log, Registry: s.registry,
+	})
+	s.registry.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights})
+	return nil
+}
+
+// teardown ends the parts, each before those that it uses.
+func (s *server) teardown() {
+	if s.proxy != nil {
+		s.proxy.Close()
+	}
+	if s.pool != nil {
+		s.pool.Close()
+	}
+	if s.cache != nil {
+		if err := s.cache.Close(); err != nil {
+			s.log.Error("cache could not be closed well", "error", err)
+		}
+	}
+	s.clients.close()
+}
+
+// serve answers on both listeners until ctx ends, and drains.
+func (s *server) serve(ctx context.Context, public, private net.Listener) error {
+	limits := s.config.Limits
+	front := &http.Server{
+		Handler:           s.proxy,
+		ReadHeaderTimeout: limits.HeaderTimeout,
+		IdleTimeout:       limits.IdleTimeout,
+		MaxHeaderBytes:    int(limits.HeaderBytes),
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	back := &http.Server{
+		Handler:           admin(s.config.Admin, s.proxy.Well, s.registry),
+		ReadHeaderTimeout: limits.HeaderTimeout,
+		ReadTimeout:       limits.IdleTimeout,
+		WriteTimeout:      limits.IdleTimeout,
+		IdleTimeout:       limits.IdleTimeout,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 2)
+	var serving sync.WaitGroup
+	run := func(server *http.Server, l net.Listener) {
+		serving.Go(func() {
+			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("serve on %s: %w", l.Addr(), err)
+			}
+		})
+	}
+	run(front, newListener(public, limits.Connections, limits.IdleTimeout))
+	run(back, private)
+	defer serving.Wait()
+	defer func() { _, _ = front.Close(), back.Close() }() // whatever is left now has had its time
+
+	s.announce(public.Addr(), private.Addr())
+	if s.options.Started != nil {
+		s.options.Started(public.Addr(), private.Addr())
+	}
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case <-s.options.Hangup:
+			s.reload()
+		case <-ctx.Done():
+			s.drain(front)
+			return nil
+		}
+	}
+}
+
+// announce logs what an operator wants to see at a start.
+func (s *server) announce(public, private net.Addr) {
+	if len(s.config.Edge.Secrets) == 0 {
+		s.log.Warn("edge.secrets is empty: whoever reaches the public address can ask, not only the edge")
+	}
+	for _, key := range s.config.WithoutEffect() {
+		s.log.Warn("set, but without effect in this version", "key", key)
+	}
+	ids := make([]string, len(s.config.Sites))
+	for i, site := range s.config.Sites {
+		ids[i] = site.ID
+	}
+	s.log.Info("karui serves", "public", public.String(), "admin", private.String(), "sites", ids, "pid", os.Getpid())
+}
+
+// drain lets answers under way end, while new requests are sent to the true origin.
+func (s *server) drain(front *http.Server) {
+	s.log.Info("draining", "for at most", s.config.Drain.String())
+	began := time.Now()
+	limited, cancel := context.WithTimeout(context.Background(), s.config.Drain)
+	defer cancel()
+	if err := s.proxy.Drain(limited); err != nil {
+		s.log.Warn("drain is over, what is still under way is cut off", "after", time.Since(began).String())
+	}
+	// The last answers have been handed over; their viewers may still be taking them.
+	last, stop := context.WithTimeout(context.Background(), shutdownTime)
+	defer stop()
+	if err := front.Shutdown(last); err != nil {
+		s.log.Debug("some connections did not end by themselves", "error", err)
+	}
+	s.log.Info("drained", "took", time.Since(began).String())
+}
+
+// lasting are the keys that only a restart can change.
+var lasting = []string{
+	"listen", "admin", "cache", "convert", "cluster", "disk",
+	"limits.header_bytes", "limits.header_timeout", "limits.idle_timeout", "limits.connections", "limits.inflight_bytes",
+}
+
+// reload takes a changed configuration over as far as that is possible while
+// running; one that cannot be used changes nothing.
+func (s *server) reload() {
+	if s.options.Reload == nil {
+		return
+	}
+	next, err := s.options.Reload()
+	if err != nil {
+		s.log.Error("the configuration cannot be used and stays as it was", "error", err)
+		return
+	}
+	for _, key := range config.Under(config.Diff(s.config, next), lasting...) {
+		s.log.Warn("changed, but takes effect only with a restart", "key", key)
+	}
+	next.Listen, next.Admin, next.Cache, next.Convert = s.config.Listen, s.config.Admin, s.config.Cache, s.config.Convert
+	next.Cluster, next.Disk, next.Limits = s.config.Cluster, s.config.Disk, s.config.Limits
+	settings, closeOld, err := s.clients.build(next)
+	if err != nil {
+		s.log.Error("the configuration cannot be used and stays as it was", "error", err)
+		return
+	}
+	s.proxy.Reload(settings)
+	closeOld()
+	s.config = next
+	s.level.Set(levelOf(next.Log))
+	s.log.Info("configuration reloaded")
+}

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"reflect"
+
+	"karui/internal/config"
+	"karui/proxy"
+	"karui/proxy/origin"
+)
+
+// clients are the ways to the origins of the sites in force. A reload keeps those
+// whose settings are the same, with their connections.
+type clients struct {
+	byID map[string]*client
+}
+
+type client struct {
+	*origin.Client
+	options origin.Options
+}
+
+// build makes what the proxy takes from the configuration. The clients that are
+// no longer needed are to be closed with the returned function, once the settings
+// are in force.
+func (c *clients) build(cfg Config) (settings proxy.Settings, closeOld func(), err error) {
+	next := map[string]*client{}
+	settings = proxy.Settings{
+		Edge: cfg.Edge, FirstResponse: cfg.FirstResponse, TTL: cfg.TTL, Limits: cfg.Limits, Convert: cfg.Convert,
+		AccessLog: cfg.Log.Access,
+	}
+	for i, site := range cfg.Sites {
+		options := origin.Options{
+			Config: cfg.Origin, Place: site.Origins[0], Strip: []string{cfg.Edge.RoutingHeader, proxy.KeyHeader},
+		}
+		made := c.byID[site.ID]
+		if made == nil || !reflect.DeepEqual(made.options, options) {
+			fresh, err := origin.New(options)
+			if err != nil {
+				for id, m := range next {
+					if c.byID[id] != m {
+						m.Close()
+					}
+				}
+				return proxy.Settings{}, nil, config.Invalid(config.Key("sites", i, "origins", 0), nil, "a place that can be used: "+err.Error())
+			}
+			made = &client{Client: fresh, options: options}
+		}
+		next[site.ID] = made
+		settings.Sites = append(settings.Sites, proxy.Site{Config: site, Origin: made})
+	}
+	old := c.byID
+	c.byID = next
+	return settings, func() {
+		for id, m := range old {
+			if next[id] != m {
+				m.Close()
+			}
+		}
+	}, nil
+}
+
+func (c *clients) close() {
+	for _, m := range c.byID {
+		m.Close()
+	}
+}
