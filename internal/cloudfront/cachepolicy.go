@@ -31,15 +31,15 @@ type namesXML struct {
 }
 
 type cachePolicyXML struct {
-	XMLName   xml.Name `xml:"CachePolicy"`
-	Namespace string   `xml:"xmlns,attr"`
-	ID        string   `xml:"Id"`
-	Modified  string   `xml:"LastModifiedTime"`
-	Comment   string   `xml:"CachePolicyConfig>Comment"`
-	Name      string   `xml:"CachePolicyConfig>Name"`
-	Default   int64    `xml:"CachePolicyConfig>DefaultTTL"`
-	Max       int64    `xml:"CachePolicyConfig>MaxTTL"`
-	Min       int64    `xml:"CachePolicyConfig>MinTTL"`
+	XMLName   xml.Name    `xml:"CachePolicy"`
+	Namespace string      `xml:"xmlns,attr"`
+	ID        string      `xml:"Id"`
+	Modified  string      `xml:"LastModifiedTime"`
+	Comment   string      `xml:"CachePolicyConfig>Comment"`
+	Name      string      `xml:"CachePolicyConfig>Name"`
+	Default   int64       `xml:"CachePolicyConfig>DefaultTTL"`
+	Max       int64       `xml:"CachePolicyConfig>MaxTTL"`
+	Min       int64       `xml:"CachePolicyConfig>MinTTL"`
 	Key       cacheKeyXML `xml:"CachePolicyConfig>ParametersInCacheKeyAndForwardedToOrigin"`
 }
 

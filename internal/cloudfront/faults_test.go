@@ -108,7 +108,9 @@ func TestPlainRoundTripLosesUnknownElements(t *testing.T) {
 }
 
 func TestUpdateRefusals(t *testing.T) {
-	member := func(id string) string { return "<OriginGroupMember><OriginId>" + id + "</OriginId></OriginGroupMember>" }
+	member := func(id string) string {
+		return "<OriginGroupMember><OriginId>" + id + "</OriginId></OriginGroupMember>"
+	}
 	for name, tc := range map[string]struct{ old, new, code string }{
 		"caller reference":   {"terraform-20240401101500", "other", "IllegalUpdate"},
 		"unknown member":     {member("karui"), member("nowhere"), "InvalidArgument"},

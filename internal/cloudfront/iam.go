@@ -85,9 +85,9 @@ func newIAMState() iamState {
 type principal struct {
 	arn     string // of the user, or of the assumed role with its session name
 	userID  string
-	role    string // name; empty for a user
-	session string // name; empty for a user
-	user    string // name; empty for a role
+	role    string  // name; empty for a user
+	session string  // name; empty for a user
+	user    string  // name; empty for a role
 	policy  *policy // of the session; nil for a user or when none was passed
 }
 
