@@ -27,9 +27,9 @@ import (
 
 	"karui/cache"
 	"karui/convert"
-	"karui/convert/header"
 	"karui/internal/origintest"
 	"karui/proxy/origin"
+	"karui/proxy/rules"
 )
 
 // TestMain is also the worker of the real pools that tests start.
@@ -326,4 +326,7 @@ func (r *rig) raw(request string) (*http.Response, *bufio.Reader, net.Conn) {
 	return resp, reader, conn
 }
 
-var _ = header.JPEG
+func readFull(r io.Reader, b []byte) (int, error) { return io.ReadFull(r, b) }
+
+// rulesTag is the ETag of a variant with these bytes.
+func rulesTag(body []byte) string { return rules.DigestOf(body).ETag() }
