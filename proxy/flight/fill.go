@@ -202,9 +202,10 @@ func (s *spool) write(f file, data []byte, at int64) error {
 func (s *spool) pace(err error, data []byte) {
 	s.mu.Lock()
 	s.paced = true
-	now := time.Now()
+	// A reader may be in the midst of a large write from the bytes before.
+	grace := time.Now().Add(2 * s.store.stall)
 	for r := range s.readers {
-		r.since = now
+		r.since = grace
 	}
 	s.mu.Unlock()
 	s.store.paced.Add(1)

@@ -129,6 +129,17 @@ func (f *Flight) Whole(ctx context.Context, most int64) ([]byte, error) {
 	return s.complete(ctx, most)
 }
 
+// Body waits for the body and gives a reader of all of it, wherever it lies: for
+// bodies that are too large for Whole. It holds until Task has returned, and fails
+// as Whole does, except for the size.
+func (f *Flight) Body(ctx context.Context) (*io.SectionReader, error) {
+	s, err := f.kept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.section(ctx)
+}
+
 // kept waits for the head and gives the spool of a shared flight.
 func (f *Flight) kept(ctx context.Context) (*spool, error) {
 	select {

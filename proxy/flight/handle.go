@@ -9,8 +9,9 @@ import (
 )
 
 // writeMost is the most that WriteTo hands to one Write, in bytes: the steps in
-// which a slow viewer is seen to move.
-const writeMost = 64 << 10
+// which a slow viewer is seen to move. Measured over loopback with 100 viewers,
+// 256 KiB took two thirds of the time of 64 KiB, and 1 MiB no less.
+const writeMost = 256 << 10
 
 // Handle is one viewer of a flight. Close it, always. It is for one goroutine at
 // a time. Read and WriteTo end when the context it was made with ends.

@@ -283,22 +283,23 @@ func (s *spool) head(n int) ([]byte, error) {
 		return first, nil
 	}
 	out := make([]byte, n)
-	return out, s.copyAll(out)
+	return out, s.copyAt(out, 0)
 }
 
-// copyAll fills out from byte 0; all of it must have arrived.
-func (s *spool) copyAll(out []byte) error {
+// copyAt fills out with the bytes at a place; all of them must have arrived.
+func (s *spool) copyAt(out []byte, at int64) error {
 	for done := 0; done < len(out); {
+		from := at + int64(done)
 		s.mu.Lock()
-		data := s.held(int64(done), len(out)-done)
+		data := s.held(from, len(out)-done)
 		f, kept := s.file, s.kept
 		s.mu.Unlock()
 		switch {
 		case data != nil:
 			done += copy(out[done:], data)
-		case f != nil && int64(done) < kept:
-			n := int(min(int64(len(out)), kept)) - done
-			if _, err := f.ReadAt(out[done:done+n], int64(done)); err != nil {
+		case f != nil && from < kept:
+			n := int(min(int64(len(out)-done), kept-from))
+			if _, err := f.ReadAt(out[done:done+n], from); err != nil {
 				return fmt.Errorf("read spool file: %w", unexpected(err))
 			}
 			done += n

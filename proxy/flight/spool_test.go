@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 	"unsafe"
@@ -176,6 +177,16 @@ func TestBodiesGoWhereThereIsRoom(t *testing.T) {
 			}
 			if _, err := h.Flight().Whole(t.Context(), int64(tc.size)-1); tc.size > 0 && !errors.Is(err, ErrTooLarge) {
 				t.Errorf("got %v", err)
+			}
+			section, err := h.Flight().Body(t.Context())
+			if err != nil || section.Size() != int64(tc.size) {
+				t.Errorf("Body: %v", err)
+			} else if got, err := io.ReadAll(section); err != nil || !bytes.Equal(got, data) {
+				t.Errorf("Body: %d bytes, %v", len(got), err)
+			} else if tc.size <= 100*kib {
+				if err := iotest.TestReader(io.NewSectionReader(section, 0, section.Size()), data); err != nil {
+					t.Error(err)
+				}
 			}
 			for _, n := range []int{1, 100, tc.size, tc.size + 1} {
 				p, err := h.Flight().Prefix(t.Context(), n)
@@ -408,6 +419,9 @@ func TestFullDiskBreaksNoImage(t *testing.T) {
 				}
 				if _, err := all[0].Flight().Whole(t.Context(), 1<<30); !errors.Is(err, ErrNotKept) {
 					t.Errorf("Whole: %v", err)
+				}
+				if _, err := all[0].Flight().Body(t.Context()); !errors.Is(err, ErrNotKept) {
+					t.Errorf("Body: %v", err)
 				}
 				for g.Stats().Flights > 0 {
 					runtime.Gosched()

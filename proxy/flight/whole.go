@@ -3,33 +3,73 @@ package flight
 import (
 	"context"
 	"fmt"
+	"io"
+	"math"
 )
 
 // complete waits for the end of the body and gives it in one piece: without a
 // copy if it lies so in memory.
 func (s *spool) complete(ctx context.Context, most int64) ([]byte, error) {
+	if _, err := s.ended(ctx, most); err != nil {
+		return nil, err
+	}
+	return s.assembled(ctx)
+}
+
+// section waits for the end of the body and gives a reader of it.
+func (s *spool) section(ctx context.Context) (*io.SectionReader, error) {
+	size, err := s.ended(ctx, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	return io.NewSectionReader(finished{s, size}, 0, size), nil
+}
+
+// ended waits until the whole body is there, of which most bytes are taken, and
+// gives its size.
+func (s *spool) ended(ctx context.Context, most int64) (int64, error) {
 	for {
 		s.mu.Lock()
-		size := max(s.size, s.declared)
-		done, err, paced := s.done, s.err, s.paced
+		size, done, err, paced := s.size, s.done, s.err, s.paced
 		wait := s.more()
 		s.mu.Unlock()
-		switch {
+		switch expected := max(size, s.declared); {
 		case done && err != nil:
-			return nil, err
+			return 0, err
 		case paced:
-			return nil, ErrNotKept
-		case size > most:
-			return nil, fmt.Errorf("%w: %d bytes, %d are taken", ErrTooLarge, size, most)
+			return 0, ErrNotKept
+		case expected > most:
+			return 0, fmt.Errorf("%w: %d bytes, %d are taken", ErrTooLarge, expected, most)
 		case done:
-			return s.assembled(ctx)
+			return size, nil
 		}
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return 0, context.Cause(ctx)
 		}
 	}
+}
+
+// finished is a body that is whole, for io.SectionReader.
+type finished struct {
+	spool *spool
+	size  int64
+}
+
+// ReadAt implements io.ReaderAt.
+func (b finished) ReadAt(p []byte, at int64) (int, error) {
+	n := max(0, min(int64(len(p)), b.size-at))
+	if at < 0 || n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	if err := b.spool.copyAt(p[:n], at); err != nil {
+		return 0, err
+	}
+	if int(n) < len(p) {
+		return int(n), io.EOF
+	}
+	return int(n), nil
 }
 
 // assembled gives the finished body in one piece. Bodies that have to be copied
@@ -52,7 +92,7 @@ func (s *spool) assembled(ctx context.Context) ([]byte, error) {
 		return nil, context.Cause(ctx)
 	}
 	whole = make([]byte, size)
-	if err := s.copyAll(whole); err != nil {
+	if err := s.copyAt(whole, 0); err != nil {
 		s.store.assembly.Release(charge)
 		return nil, err
 	}

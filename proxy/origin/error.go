@@ -94,8 +94,10 @@ type expired struct{ limit string }
 
 func (e *expired) Error() string { return e.limit + " ran out" }
 
-// Timeout and Is let callers that only know context's errors understand it.
+// Timeout implements net.Error's half that callers ask for.
 func (e *expired) Timeout() bool { return true }
+
+// Is makes an expired limit count as the deadlines of os and context.
 func (e *expired) Is(target error) bool {
 	return target == os.ErrDeadlineExceeded || target == context.DeadlineExceeded
 }
