@@ -26,6 +26,7 @@ type distribution struct {
 	id       string
 	domain   string
 	versions []version
+	before   version // the one before the newest, for reads that lag behind
 }
 
 func (x *distribution) newest() version { return x.versions[len(x.versions)-1] }
@@ -53,6 +54,10 @@ func (x *distribution) add(raw []byte, root *node, now time.Time, delay time.Dur
 	v := version{raw: slices.Clone(raw), root: root, etag: newID("E", 13), made: now, deployed: now.Add(delay)}
 	if n := len(x.versions); n > 0 && x.versions[n-1].deployed.After(v.deployed) {
 		v.deployed = x.versions[n-1].deployed
+	}
+	x.before = v
+	if n := len(x.versions); n > 0 {
+		x.before = x.versions[n-1]
 	}
 	x.versions = append(x.versions, v)
 	return v
@@ -138,6 +143,9 @@ func (d *Double) getDistributionConfig(c *call) (reply, *failure) {
 		return reply{}, fail
 	}
 	v := x.newest()
+	if d.now().Sub(v.made) < d.readLag {
+		v = x.before
+	}
 	return reply{status: http.StatusOK, header: map[string]string{"ETag": v.etag}, body: v.raw}, nil
 }
 

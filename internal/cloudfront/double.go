@@ -72,6 +72,7 @@ type Double struct {
 	calls         callLog
 	deployDelay   time.Duration
 	purgeDelay    time.Duration
+	readLag       time.Duration
 	prefix        string
 }
 
@@ -112,6 +113,14 @@ func (d *Double) SetInvalidationDelay(delay time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.purgeDelay = delay
+}
+
+// SetReadLag makes GetDistributionConfig answer with the version before the
+// newest for so long after each change, as a store with lagging copies does.
+func (d *Double) SetReadLag(lag time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.readLag = lag
 }
 
 // SetPrefix makes CloudFront's answers use this namespace prefix, as in

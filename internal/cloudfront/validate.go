@@ -19,12 +19,14 @@ var (
 	// errorCodes may have a custom error response.
 	errorCodes = []string{"400", "403", "404", "405", "414", "416", "500", "501", "502", "503", "504"}
 
-	// counted are the list elements that need a Quantity.
-	counted = []string{
-		"Aliases", "Origins", "OriginGroups", "StatusCodes", "Members", "CacheBehaviors", "CustomErrorResponses",
-		"CustomHeaders", "OriginSslProtocols", "AllowedMethods", "CachedMethods", "Headers", "TrustedSigners",
-		"TrustedKeyGroups", "LambdaFunctionAssociations", "FunctionAssociations", "GeoRestriction", "Paths",
-		"QueryStringCacheKeys", "WhitelistedNames",
+	// counted are the list elements that need a Quantity, and what it counts.
+	counted = map[string]string{
+		"Aliases": "CNAME", "Origins": "Origin", "OriginGroups": "OriginGroup", "StatusCodes": "StatusCode",
+		"Members": "OriginGroupMember", "CacheBehaviors": "CacheBehavior", "CustomErrorResponses": "CustomErrorResponse",
+		"CustomHeaders": "OriginCustomHeader", "OriginSslProtocols": "SslProtocol", "AllowedMethods": "Method",
+		"CachedMethods": "Method", "Headers": "Name", "TrustedSigners": "AwsAccountNumber", "TrustedKeyGroups": "KeyGroup",
+		"LambdaFunctionAssociations": "LambdaFunctionAssociation", "FunctionAssociations": "FunctionAssociation",
+		"GeoRestriction": "Location", "Paths": "Path", "QueryStringCacheKeys": "Name", "WhitelistedNames": "Name",
 	}
 
 	// single elements may stand once in a DistributionConfig.
@@ -69,10 +71,13 @@ func checkRequired(c *node) *failure {
 }
 
 // checkQuantities walks the whole document: where there is a Quantity it equals
-// the number of items, and lists that AWS knows have one.
+// the number of items, and lists that AWS knows have one. Elements of other names
+// among the items of a known list are not counted.
 func checkQuantities(n *node) *failure {
 	quantities := n.all("Quantity")
-	if n.XMLName.Space == Namespace && slices.Contains(counted, n.XMLName.Local) && len(quantities) == 0 && n.at("Items") != nil {
+	item, known := counted[n.XMLName.Local]
+	known = known && n.XMLName.Space == Namespace
+	if known && len(quantities) == 0 && n.at("Items") != nil {
 		return invalidArgument("The parameter %s.Quantity is required.", n.XMLName.Local)
 	}
 	if len(quantities) > 1 || len(n.all("Items")) > 1 {
@@ -80,7 +85,9 @@ func checkQuantities(n *node) *failure {
 	}
 	if len(quantities) == 1 {
 		count := 0
-		if items := n.at("Items"); items != nil {
+		if items := n.at("Items"); items != nil && known {
+			count = len(items.all(item))
+		} else if items != nil {
 			count = len(items.Children)
 		}
 		if want, err := strconv.Atoi(n.text("Quantity")); err != nil || want != count {

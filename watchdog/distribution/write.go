@@ -17,6 +17,9 @@ import (
 // got lost, beyond the SDK's retries of each call.
 const maxTries = 6
 
+// staleTime is how long a read may go on showing the version before a write.
+const staleTime = 30 * time.Second
+
 // Swap puts the group into the wanted order: read, check, exchange, write under
 // If-Match, read back and compare. In that order already, nothing is written.
 // When somebody else changed the distribution in between, all of it is done again
@@ -142,10 +145,25 @@ func (w *writing) settled(s Snapshot) {
 	w.compare(s)
 }
 
+// errStale is a read that does not know of our write yet.
+var errStale = errors.New("the version before the write was read")
+
 // readBack makes sure of what was written. After a good answer there is nothing
-// to be tried anew: a failure here is reported, not repeated.
+// to be tried anew: a failure here is reported, not repeated. Only a read that
+// still shows the version before the write is, for half a minute.
 func (w *writing) readBack(ctx context.Context, etag string) error {
-	s, err := w.c.Read(ctx)
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval = time.Second
+	s, err := backoff.Retry(ctx, func() (Snapshot, error) {
+		s, err := w.c.Read(ctx)
+		switch {
+		case err != nil:
+			return s, backoff.Permanent(err)
+		case s.ETag == w.result.ETagWas && s.Order == w.result.Was && w.result.Want != OrderUnknown:
+			return s, errStale
+		}
+		return s, nil
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(staleTime))
 	if err != nil {
 		return &Error{
 			Kind: KindReadBack, Err: err, Message: fmt.Sprintf("version %s was written but could not be read back: %v", etag, err),
