@@ -18,10 +18,10 @@ setup: ## Installs the system packages that are missing
 build: setup bin/karui $(WATCHDOG) ## Builds bin/karui and bin/karui-watchdog
 
 bin/karui:
-	go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui
+	go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui
 
 bin/karui-watchdog:
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui-watchdog
+	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui-watchdog
 
 run: build ## Starts karui on sample images, or on ORIGIN=https://www.example.com
 	@ORIGIN='$(ORIGIN)' scripts/run
