@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -256,6 +257,10 @@ func (r *rig) idle() {
 	defer cancel()
 	if err := r.proxy.work.wait(ctx); err != nil {
 		r.tb.Fatalf("work is still under way: %v", err)
+	}
+	// A flight is still known for an instant after its task.
+	for r.proxy.Flights().Flights > 0 && ctx.Err() == nil {
+		runtime.Gosched()
 	}
 }
 
