@@ -1,0 +1,474 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"karui/convert"
+	"karui/internal/origintest"
+)
+
+func TestColdStampede(t *testing.T) {
+	const viewers = 1000
+	r := newRig(t, waiting(limit))
+	jpg := photo(t, 300, 1)
+	hold := origintest.NewGate()
+	answer := jpegAnswer(jpg)
+	answer.Hold = hold
+	r.origin.Set("/a.jpg", answer)
+	open := r.fake.gate()
+	defer open()
+
+	var all sync.WaitGroup
+	wrong := make(chan string, viewers)
+	for i := range viewers {
+		accept, want := takesWebP, webp(jpg)
+		if i%4 == 0 {
+			accept, want = takesJPEG, jpg
+		}
+		all.Go(func() {
+			a := r.get("/a.jpg", accept)
+			if a.StatusCode != 200 || a.err != nil || !bytes.Equal(a.body, want) {
+				wrong <- fmt.Sprintf("viewer %d: status %d, %d bytes, %s, %v", i, a.StatusCode, len(a.body), a.Header.Get("X-Karui"), a.err)
+			}
+		})
+	}
+	r.origin.Await("/a.jpg", 1, limit)
+	hold.Open()
+	open()
+	all.Wait()
+	close(wrong)
+	for w := range wrong {
+		t.Error(w)
+	}
+	if n := r.origin.Count("/a.jpg"); n != 1 {
+		t.Errorf("the origin was asked %d times, want once", n)
+	}
+	if n := r.fake.calls.Load(); n != 1 {
+		t.Errorf("%d conversions, want one", n)
+	}
+}
+
+func TestViewersWhoLeaveDoNotEndTheFetch(t *testing.T) {
+	r := newRig(t)
+	jpg := photo(t, 300, 1)
+	stall := origintest.NewGate()
+	answer := jpegAnswer(jpg)
+	answer.Stall, answer.StallAt = stall, 5000
+	r.origin.Set("/a.jpg", answer)
+	_, _, conn := r.raw("GET /a.jpg HTTP/1.1\r\nHost: a\r\n" + takesWebP + "\r\n\r\n")
+	_ = conn.Close()
+	stall.Open()
+	r.idle()
+	r.want(r.get("/a.jpg", takesWebP), 200, webp(jpg), map[string]string{"X-Karui": "hit"})
+	if n := r.origin.Count("/a.jpg"); n != 1 {
+		t.Errorf("the origin was asked %d times, want once", n)
+	}
+}
+
+// What the origin has said so far is with every viewer while it pauses, also
+// with those who come later.
+func TestPausingOrigin(t *testing.T) {
+	for _, path := range []string{"/a.jpg", "/a.css"} {
+		r := newRig(t)
+		jpg := photo(t, 300, 1)
+		stall := origintest.NewGate()
+		defer stall.Open()
+		answer := jpegAnswer(jpg)
+		answer.Stall, answer.StallAt = stall, 1024
+		r.origin.Set(path, answer)
+		for range 3 {
+			_, body, _ := r.raw("GET " + path + " HTTP/1.1\r\nHost: a\r\n" + takesJPEG + "\r\n\r\n")
+			got := make([]byte, 1024)
+			if _, err := io.ReadFull(body, got); err != nil || !bytes.Equal(got, jpg[:1024]) {
+				t.Errorf("%s: the first 1024 bytes did not come: %v", path, err)
+			}
+		}
+		stall.Open()
+		r.idle()
+	}
+}
+
+func TestPrivateRequests(t *testing.T) {
+	r := newRig(t, waiting(limit))
+	jpg := photo(t, 64, 1)
+	r.origin.SetFunc("/a.jpg", func(q origintest.Request) origintest.Answer {
+		return jpegAnswer(jpg, field("X-Got", q.Header.Get("Cookie")+q.Header.Get("Authorization")),
+			field("Last-Modified", "Tue, 03 Nov 2026 11:59:00 GMT"), field("Set-Cookie", "c=d"))
+	})
+	for _, line := range []string{"Cookie: a=b", "Authorization: Basic x"} {
+		_, value, _ := strings.Cut(line, ": ")
+		for range 2 {
+			r.want(r.get("/a.jpg", takesWebP, line), 200, jpg, map[string]string{
+				"X-Karui": "bypass", "X-Got": value, "Cache-Control": "", "Set-Cookie": "c=d", "Vary": "Accept", "Last-Modified": "*",
+			})
+		}
+	}
+	sent := r.origin.Requests("/a.jpg")
+	if len(sent) != 4 {
+		t.Errorf("the origin was asked %d times, want four times", len(sent))
+	}
+	if got := sent[0].Header.Get("Accept"); got == "" {
+		t.Error("a private request lost its Accept")
+	}
+	if r.fake.calls.Load() != 0 {
+		t.Error("a private answer was converted")
+	}
+}
+
+func TestCookiesIgnored(t *testing.T) {
+	r := newRig(t, withSite(func(s *SiteConfig) { s.Cookies = "ignore" }))
+	r.origin.Set("/a.jpg", jpegAnswer(photo(t, 64, 1)))
+	r.warm("/a.jpg", "Cookie: a=b")
+	r.want(r.get("/a.jpg", takesWebP, "Cookie: c=d"), 200, nil, map[string]string{"X-Karui": "hit"})
+	if got := r.origin.Requests("/a.jpg")[0].Header.Get("Cookie"); got != "" {
+		t.Errorf("the shared fetch carries the cookie %q", got)
+	}
+	r.want(r.get("/a.jpg", takesWebP, "Authorization: Basic x"), 200, nil, map[string]string{"X-Karui": "bypass"})
+}
+
+func TestUnshareableAnswers(t *testing.T) {
+	jpg := photo(t, 64, 1)
+	for name, f := range map[string]origintest.Field{
+		"cookie": field("Set-Cookie", "a=b"), "private": field("Cache-Control", "private"), "no-store": field("Cache-Control", "no-store"),
+		"vary": field("Vary", "User-Agent"), "vary star": field("Vary", "*"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, waiting(limit))
+			r.origin.Set("/a.jpg", jpegAnswer(jpg, f, field("ETag", `"v1"`)))
+			for range 2 {
+				a := r.get("/a.jpg", takesWebP)
+				r.want(a, 200, jpg, map[string]string{"X-Karui": "bypass", "ETag": `"v1"`, "Content-Type": "image/jpeg"})
+				if control := a.Header.Get("Cache-Control"); strings.Contains(control, "public") {
+					t.Errorf("made public: %q", control)
+				}
+				if vary := a.Header.Get("Vary"); !strings.HasPrefix(vary, "Accept") && vary != "*" {
+					t.Errorf("Vary: %q", vary)
+				}
+				r.idle()
+			}
+			if n := r.origin.Count("/a.jpg"); n != 2 {
+				t.Errorf("the origin was asked %d times, want twice", n)
+			}
+			if r.fake.calls.Load() != 0 {
+				t.Error("an answer that may not be shared was converted")
+			}
+		})
+	}
+}
+
+// Each of those who waited for an answer that turns out not to be shareable gets
+// one of its own.
+func TestViewersOfAnUnshareableAnswerFetchForThemselves(t *testing.T) {
+	const viewers = 8
+	r := newRig(t)
+	jpg := photo(t, 64, 1)
+	hold := origintest.NewGate()
+	var mu sync.Mutex
+	n := 0
+	r.origin.SetFunc("/a.jpg", func(origintest.Request) origintest.Answer {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		a := jpegAnswer(jpg, field("Set-Cookie", fmt.Sprintf("id=%d", n)))
+		if n == 1 {
+			a.Hold = hold
+		}
+		return a
+	})
+	cookies := make(chan string, viewers)
+	var all sync.WaitGroup
+	for range viewers {
+		all.Go(func() {
+			a := r.get("/a.jpg", takesWebP)
+			r.want(a, 200, jpg, nil)
+			cookies <- a.Header.Get("Set-Cookie")
+		})
+	}
+	r.origin.Await("/a.jpg", 1, limit)
+	hold.Open()
+	all.Wait()
+	close(cookies)
+	seen := map[string]bool{}
+	for c := range cookies {
+		if c == "" || seen[c] {
+			t.Errorf("the cookie %q reached two viewers", c)
+		}
+		seen[c] = true
+	}
+}
+
+func TestNotConvertedByTheOriginsWish(t *testing.T) {
+	jpg := photo(t, 64, 1)
+	for name, f := range map[string]origintest.Field{
+		"no-transform": field("Cache-Control", "no-transform"), "encoded": field("Content-Encoding", "gzip"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, waiting(limit))
+			r.origin.Set("/a.jpg", jpegAnswer(jpg, f))
+			for range 2 {
+				r.want(r.get("/a.jpg", takesWebP), 200, jpg, map[string]string{
+					"X-Karui": "original", "Cache-Control": "public, max-age=86400", "Content-Type": "image/jpeg",
+				})
+				r.idle()
+			}
+			if n := r.origin.Count("/a.jpg"); n != 1 {
+				t.Errorf("the origin was asked %d times, want once", n)
+			}
+			if r.fake.calls.Load() != 0 {
+				t.Error("it was converted")
+			}
+		})
+	}
+}
+
+func TestTargetReachesTheOriginByteForByte(t *testing.T) {
+	r := newRig(t)
+	jpg := photo(t, 64, 1)
+	r.origin.SetDefault(func(origintest.Request) origintest.Answer { return jpegAnswer(jpg) })
+	for _, target := range []string{
+		"/a%2Fb.jpg", "/a%20b.jpg", "/a+b.jpg", "/a%25b.jpg", "/%E7%8C%AB.jpg", "/\xe7\x8c\xab.jpg", "/\x94\x4c\x83\x5c.jpg", "//a//b.jpg",
+		"/a;b.jpg", "/./a/../b.jpg", "/a.jpg?", "/a.jpg?v=2&w=a+b%20c", "/a.jpg?q=\xe7\x8c\xab", "/A.JPG?x=/../y", "/a%2ejpg",
+		"/file%20name.css?x=%zz", "/*.css", "/a%2Fb/c.css",
+	} {
+		resp, body, _ := r.raw("GET " + target + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		if _, err := io.Copy(io.Discard, body); err != nil || resp.StatusCode != 200 {
+			t.Errorf("%q: status %d, %v", target, resp.StatusCode, err)
+		}
+		all := r.origin.Requests("")
+		if got := all[len(all)-1].Target; got != target {
+			t.Errorf("%q reached the origin as %q", target, got)
+		}
+	}
+}
+
+func TestQueryInTheKey(t *testing.T) {
+	jpg := photo(t, 64, 1)
+	for name, test := range map[string]struct {
+		query Query
+		sent  []string
+	}{
+		"all":   {Query{All: true}, []string{"/a.jpg", "/a.jpg?v=1", "/a.jpg?v=2&x=1", "/a.jpg?x=2&v=2"}},
+		"none":  {Query{}, []string{"/a.jpg"}},
+		"names": {Query{Names: []string{"v"}}, []string{"/a.jpg", "/a.jpg?v=1", "/a.jpg?v=2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, withSite(func(s *SiteConfig) { s.Query = test.query }))
+			r.origin.Set("/a.jpg", jpegAnswer(jpg))
+			for _, target := range []string{"/a.jpg", "/a.jpg?v=1", "/a.jpg?v=2&x=1", "/a.jpg?x=2&v=2"} {
+				r.warm(target)
+				r.want(r.get(target, takesWebP), 200, nil, map[string]string{"X-Karui": "hit"})
+			}
+			var sent []string
+			for _, q := range r.origin.Requests("/a.jpg") {
+				sent = append(sent, q.Target)
+			}
+			if fmt.Sprint(sent) != fmt.Sprint(test.sent) {
+				t.Errorf("sent %q, want %q", sent, test.sent)
+			}
+		})
+	}
+}
+
+func TestForwardedHeaders(t *testing.T) {
+	r := newRig(t, withSite(func(s *SiteConfig) { s.ForwardHeaders = []string{"user-agent", "Referer", "Accept", "cookie"} }))
+	jpg := photo(t, 64, 1)
+	r.origin.SetFunc("/a.jpg", func(q origintest.Request) origintest.Answer {
+		return jpegAnswer(jpg, field("Vary", "Referer"), field("Link", q.Header.Get("Referer")))
+	})
+	for _, from := range []string{"https://a.example/", "https://b.example/", "https://a.example/"} {
+		r.warm("/a.jpg", "Referer: "+from, "X-Forwarded-For: 192.0.2.1", "X-Amz-Cf-Id: abc")
+		r.want(r.get("/a.jpg", takesWebP, "Referer: "+from), 200, nil, map[string]string{"X-Karui": "hit", "Link": from})
+	}
+	sent := r.origin.Requests("/a.jpg")
+	if len(sent) != 2 {
+		t.Fatalf("the origin was asked %d times, want once for each Referer", len(sent))
+	}
+	h := sent[0].Header
+	if h.Get("User-Agent") != "test" || h.Get("Referer") != "https://a.example/" {
+		t.Errorf("not forwarded: %v", h)
+	}
+	for _, name := range []string{"X-Forwarded-For", "X-Amz-Cf-Id", "Accept", "Cookie", "X-Routing", KeyHeader} {
+		if h.Get(name) != "" {
+			t.Errorf("%s was forwarded", name)
+		}
+	}
+}
+
+func TestPassThrough(t *testing.T) {
+	r := newRig(t)
+	css := bytes.Repeat([]byte("a{color:red}\n"), 5000)
+	r.origin.SetFunc("/a.css", func(q origintest.Request) origintest.Answer {
+		switch {
+		case q.Header.Get("Range") == "bytes=0-9":
+			return origintest.Text(206, "text/css", string(css[:10]), field("Content-Range", "bytes 0-9/65000"), field("ETag", `"c"`))
+		case q.Header.Get("If-None-Match") == `"c"`:
+			return origintest.Answer{Status: 304, Header: []origintest.Field{field("ETag", `"c"`), field("Cache-Control", "max-age=5")}}
+		}
+		return origintest.Image("text/css", css, field("ETag", `"c"`), field("Last-Modified", "Tue, 03 Nov 2026 11:59:00 GMT"),
+			field("Cache-Control", "private, max-age=5"), field("Set-Cookie", "a=b"), field("Age", "7"), field("X-Own", "1"))
+	})
+	whole := map[string]string{
+		"X-Karui": "bypass", "ETag": `"c"`, "Last-Modified": "*", "Cache-Control": "private, max-age=5", "Set-Cookie": "a=b",
+		"Age": "7", "X-Own": "1", "Content-Type": "text/css", "Vary": "",
+	}
+	r.want(r.get("/a.css", takesWebP, "X-Mine: 1"), 200, css, whole)
+	r.want(r.do(http.MethodHead, "/a.css"), 200, []byte{}, whole)
+	r.want(r.get("/a.css", "Range: bytes=0-9"), 206, css[:10], map[string]string{"Content-Range": "bytes 0-9/65000"})
+	r.want(r.get("/a.css", `If-None-Match: "c"`), 304, []byte{}, map[string]string{"ETag": `"c"`, "Cache-Control": "max-age=5"})
+	sent := r.origin.Requests("/a.css")
+	if sent[0].Header.Get("X-Mine") != "1" || sent[0].Header.Get("Accept") == "" {
+		t.Errorf("end-to-end headers were lost: %v", sent[0].Header)
+	}
+	if sent[1].Method != http.MethodHead {
+		t.Errorf("HEAD reached the origin as %s", sent[1].Method)
+	}
+	r.origin.Set("/missing.css", origintest.Text(404, "text/plain", "no", field("Cache-Control", "max-age=9")))
+	r.want(r.get("/missing.css"), 404, []byte("no"), map[string]string{"Cache-Control": "max-age=9", "Vary": ""})
+	for _, status := range []int{408, 425, 429, 500, 503} {
+		r.origin.Set("/a.txt", origintest.Text(status, "text/plain", "oops"))
+		r.want(r.get("/a.txt"), 503, nil, unavailable("origin"))
+	}
+}
+
+func TestBigFilesStreamThrough(t *testing.T) {
+	r := newRig(t)
+	const size = 64 << 20
+	answer := origintest.Answer{Body: bytes.Repeat([]byte("0123456789abcdef"), 4096), Size: size}
+	r.origin.Set("/big.zip", answer.With("Content-Type", "application/zip"))
+	resp, err := r.client.Get(r.server.URL + "/big.zip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if n, err := io.Copy(io.Discard, resp.Body); n != size || err != nil {
+		t.Errorf("%d bytes came, %v", n, err)
+	}
+}
+
+// An original over convert.max_bytes is answered, stored and not converted.
+func TestOversizedOriginal(t *testing.T) {
+	jpg := photo(t, 400, 1)
+	chunked := jpegAnswer(jpg)
+	chunked.Framing = origintest.Chunked
+	untilClose := jpegAnswer(jpg)
+	untilClose.Framing = origintest.Close
+	for name, answer := range map[string]origintest.Answer{"declared": jpegAnswer(jpg), "chunked": chunked, "until close": untilClose} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, waiting(limit), withSettings(func(s *Settings) { s.Convert.MaxBytes = 20_000 }))
+			r.origin.Set("/a.jpg", answer)
+			first := r.get("/a.jpg", takesWebP)
+			r.want(first, 200, jpg, nil)
+			r.idle()
+			r.want(r.get("/a.jpg", takesWebP), 200, jpg, map[string]string{"X-Karui": "original", "Cache-Control": "public, max-age=86400", "Content-Length": fmt.Sprint(len(jpg))})
+			if n := r.origin.Count("/a.jpg"); n != 1 {
+				t.Errorf("the origin was asked %d times, want once", n)
+			}
+			if r.fake.calls.Load() != 0 {
+				t.Error("it was given to a converter")
+			}
+		})
+	}
+}
+
+func TestExcludedPathsStreamThrough(t *testing.T) {
+	r := newRig(t, withSite(func(s *SiteConfig) { s.Include, s.Exclude = []string{"/img/*"}, []string{"*/raw/*"} }))
+	jpg := photo(t, 64, 1)
+	r.origin.SetDefault(func(origintest.Request) origintest.Answer { return jpegAnswer(jpg) })
+	for target, did := range map[string]string{"/img/a.jpg": "miss", "/img/raw/a.jpg": "bypass", "/a.jpg": "bypass"} {
+		a := r.get(target, takesWebP)
+		r.want(a, 200, jpg, map[string]string{"X-Karui": did})
+		if negotiated := a.Header.Get("Vary") == "Accept"; negotiated != (did == "miss") {
+			t.Errorf("%s: Vary %q", target, a.Header.Get("Vary"))
+		}
+	}
+}
+
+func TestExtensionless(t *testing.T) {
+	r := newRig(t, withSite(func(s *SiteConfig) { s.Extensionless = true }))
+	jpg := photo(t, 64, 1)
+	r.origin.Set("/photo/1", validated(jpg, `"v1"`))
+	page := origintest.Text(200, "text/html", "<p>page</p>", field("ETag", `"p"`), field("Last-Modified", "Tue, 03 Nov 2026 11:59:00 GMT"), field("Cache-Control", "max-age=60"))
+	page.Validate = true
+	r.origin.Set("/page", page)
+
+	r.want(r.get("/photo/1", takesWebP), 200, jpg, map[string]string{"X-Karui": "miss", "Vary": "Accept", "Cache-Control": "public, max-age=10"})
+	r.idle()
+	r.want(r.get("/photo/1", takesWebP), 200, webp(jpg), map[string]string{
+		"X-Karui": "hit", "Vary": "Accept", "Content-Disposition": `inline; filename="1.webp"`,
+	})
+	r.want(r.get("/photo/1", takesJPEG), 200, jpg, map[string]string{"X-Karui": "original", "Vary": "Accept"})
+	for range 2 {
+		r.want(r.get("/page", takesWebP), 200, []byte("<p>page</p>"), map[string]string{
+			"X-Karui": "bypass", "Vary": "", "Cache-Control": "max-age=60", "Last-Modified": "*", "ETag": `"p"`,
+		})
+		r.idle()
+	}
+	r.want(r.get("/page", `If-None-Match: "p"`), 304, []byte{}, map[string]string{"Vary": ""})
+	if got := r.origin.Requests("/page")[2].Header.Get("If-None-Match"); got != `"p"` {
+		t.Errorf("a page's condition reached the origin as %q", got)
+	}
+	r.want(r.get("/missing"), 404, nil, map[string]string{"Vary": "", "X-Karui": "bypass"})
+}
+
+func TestMethods(t *testing.T) {
+	r := newRig(t)
+	r.origin.SetFunc("/a.jpg", func(q origintest.Request) origintest.Answer {
+		return origintest.Answer{Status: 204, Header: []origintest.Field{
+			field("Access-Control-Allow-Origin", q.Header.Get("Origin")), field("X-Method", q.Method), field("X-Body", string(q.Body)),
+		}}
+	})
+	r.want(r.do(http.MethodOptions, "/a.jpg", "Origin: https://a.example", "Access-Control-Request-Method: GET"), 204, []byte{}, map[string]string{
+		"Access-Control-Allow-Origin": "https://a.example", "X-Method": "OPTIONS",
+	})
+	resp, _, _ := r.raw("OPTIONS /a.jpg HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+	if resp.StatusCode != 204 || resp.Header.Get("X-Body") != "hello" {
+		t.Errorf("the body of an OPTIONS arrived as %q (%d)", resp.Header.Get("X-Body"), resp.StatusCode)
+	}
+	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "PURGE", "TRACE"} {
+		for _, path := range []string{"/a.jpg", "/a.css"} {
+			r.want(r.do(method, path), 405, nil, map[string]string{"Allow": "GET, HEAD, OPTIONS"})
+		}
+	}
+	if n := r.origin.Count(""); n != 2 {
+		t.Errorf("the origin was asked %d times, want for the two OPTIONS alone", n)
+	}
+}
+
+func TestRouteAndSecretOnTheWire(t *testing.T) {
+	r := newRig(t, withSettings(func(s *Settings) {
+		s.Edge.Secrets = []string{"old", "new"}
+		s.Sites[0].Config.Default = false
+	}))
+	jpg := photo(t, 64, 1)
+	r.origin.Set("/a.jpg", jpegAnswer(jpg))
+	key := "X-Karui-Key: new"
+	r.want(r.get("/a.jpg", key, "Host: www.example.com:8080"), 200, jpg, nil)
+	r.want(r.get("/a.jpg", key, "X-Routing: shop"), 200, jpg, nil)
+	r.want(r.get("/a.jpg", key, "Host: other.example.com"), 503, nil, unavailable("route"))
+	r.want(r.get("/a.jpg", key, "X-Routing: nobody", "Host: www.example.com"), 503, nil, unavailable("route"))
+	r.want(r.get("/a.jpg", "Host: www.example.com"), 503, nil, unavailable("secret"))
+	r.want(r.get("/a.jpg", "X-Karui-Key: wrong", "X-Routing: shop"), 503, nil, unavailable("secret"))
+	for _, q := range r.origin.Requests("") {
+		if q.Header.Get(KeyHeader) != "" || q.Header.Get("X-Routing") != "" {
+			t.Error("the edge's headers reached the origin")
+		}
+	}
+}
+
+func TestWrongSecretNeverReachesOrigin(t *testing.T) {
+	r := newRig(t, withSettings(func(s *Settings) { s.Edge.Secrets = []string{"s"} }))
+	r.get("/a.css")
+	r.do(http.MethodOptions, "/a.jpg")
+	r.do(http.MethodPost, "/a.jpg")
+	if n := r.origin.Count(""); n != 0 {
+		t.Errorf("%d requests without the secret reached the origin", n)
+	}
+}
+
+var _ = convert.Converted
