@@ -118,6 +118,8 @@ func startProcess(ctx context.Context, s *starter, c command, cfg Config, log *s
 		_ = errRead.Close()
 		return nil, ready{}, fmt.Errorf("start a worker: %w", err)
 	}
+	// Only the worker's own end may keep the readers below from an end.
+	_, _ = errWrite.Close(), theirs.Close()
 	p := &process{
 		cmd: cmd, conn: ours, frames: make(chan frame), dead: make(chan struct{}),
 		log: log.With("worker", cmd.Process.Pid),
