@@ -24,7 +24,7 @@ bin/karui-watchdog:
 	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui-watchdog
 
 run: build ## Starts karui on sample images, or on ORIGIN=https://www.example.com
-	@ORIGIN='$(ORIGIN)' scripts/run
+	@ORIGIN='$(ORIGIN)' exec scripts/run
 
 test: setup ## Vet, format, linters, vulnerabilities, and all tests with the race detector
 	@scripts/test
