@@ -335,3 +335,8 @@ func readFull(r io.Reader, b []byte) (int, error) { return io.ReadFull(r, b) }
 
 // rulesTag is the ETag of a variant with these bytes.
 func rulesTag(body []byte) string { return rules.DigestOf(body).ETag() }
+
+func targetOf(uri string) rules.Target {
+	t, _ := rules.ParseTarget(uri)
+	return t
+}

@@ -196,7 +196,7 @@ func remembered(r *record) rules.TTL {
 // join makes the viewer one of those who wait for the fetch.
 func (p *Proxy) join(ctx context.Context, set *settings, f fetch, wanted []header.Format) *flight.Handle {
 	b := newBoard(wanted)
-	job := &job{p: p, set: set, fetch: f, key: f.key, board: b}
+	job := &job{p: p, set: set, fetch: f, board: b}
 	h := p.flights.Join(ctx, f.key, flight.Request{
 		Fetch: job.obtain, Shareable: job.shareable, State: b, Task: job.run,
 	})

@@ -21,11 +21,11 @@ import (
 // job is the work behind one flight: getting the original, be it from the origin
 // or from the cache, and making of it what the viewers of the flight take.
 type job struct {
-	p     *Proxy
-	set   *settings
+	p   *Proxy
+	set *settings
+	// fetch may change from what the flight was started with to where the answer
+	// belongs.
 	fetch fetch
-	// key is the flight's; the fetch's may change to where the answer belongs.
-	key   cache.Key
 	board *board
 	// done counts the job out of the workload.
 	done func()

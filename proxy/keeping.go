@@ -124,50 +124,21 @@ func (p *Proxy) align(f fetch, held found) {
 // storeLarge stores an original that is too large to be held in memory, and tells
 // whether it is whole.
 func (j *job) storeLarge(ctx context.Context, fl *flight.Flight, head *origin.Head, r *record, c content) bool {
-	select {
-	case <-fl.Done():
-	case <-ctx.Done():
+	body, err := fl.Body(ctx)
+	if err != nil {
 		return false
 	}
-	if fl.Err() != nil {
-		return false
-	}
-	size := head.Length
-	if size < 0 {
-		// The length, and the trailer, show only at the end.
-		end := &tail{}
-		n, err := j.readAgain(ctx, fl, func(body io.Reader) (int64, error) { return io.Copy(end, body) })
-		if err != nil || head.Framing == origin.UntilClose && !header.HasTrailer(c.format, end.last) {
+	if head.Framing == origin.UntilClose {
+		end := make([]byte, min(body.Size(), header.TrailerLen))
+		if _, err := body.ReadAt(end, body.Size()-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
 			return false
 		}
-		size = n
+		if !header.HasTrailer(c.format, end) {
+			return false
+		}
 	}
-	_, err := j.readAgain(ctx, fl, func(body io.Reader) (int64, error) {
-		meta := cache.Meta{FetchStart: j.start, Expires: j.set.ttl.Useless(r.freshness), Attributes: r.encode()}
-		return size, j.p.store.PutFrom(j.fetch.form(formOriginal), meta, size, body)
-	})
+	meta := cache.Meta{FetchStart: j.start, Expires: j.set.ttl.Useless(r.freshness), Attributes: r.encode()}
+	err = j.p.store.PutFrom(j.fetch.form(formOriginal), meta, body.Size(), body)
 	j.p.stored(err)
 	return err == nil
-}
-
-// readAgain reads the body of the job's own flight from its beginning.
-func (j *job) readAgain(ctx context.Context, fl *flight.Flight, read func(io.Reader) (int64, error)) (int64, error) {
-	h := j.p.flights.Join(ctx, j.key, flight.Request{
-		// A flight that cannot be joined any more is not worth a second fetch.
-		Fetch: func(context.Context) (*origin.Response, error) { return nil, flight.ErrNotKept },
-	})
-	defer h.Close()
-	if h.Flight() != fl {
-		return 0, flight.ErrNotKept
-	}
-	return read(h)
-}
-
-// tail remembers the last bytes that were written to it.
-type tail struct{ last []byte }
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.last = append(t.last, b[max(0, len(b)-header.TrailerLen):]...)
-	t.last = t.last[max(0, len(t.last)-header.TrailerLen):]
-	return len(b), nil
 }

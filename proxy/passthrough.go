@@ -144,7 +144,7 @@ func (x *exchange) unreachable(err error) {
 	case errors.As(err, &panicked):
 		x.p.log.Error("panic in a fetch", "panic", panicked.Value, "stack", string(panicked.Stack))
 		x.unavailable(becausePanic)
-	case errors.Is(err, flight.ErrClosed):
+	case errors.Is(err, flight.ErrClosed), x.p.draining() && origin.KindOf(err) == origin.KindCancelled:
 		x.unavailable(becauseDrain)
 	default:
 		x.p.complain("origin failed", "site", x.site.config.ID, "error", err)
