@@ -4,13 +4,14 @@ import "math/rand/v2"
 
 // record is what is known in memory of one file: 48 bytes.
 type record struct {
-	hash    hash
-	access  int64  // last use, nanoseconds since 1970
-	fetched int64  // Meta.FetchStart, the same; 0 is not known yet
-	blocks  uint32 // of 512 bytes, on disk
-	stamp   uint32 // fingerprint of the file whose body was verified; 0 is none
-	version uint32 // changes with every change of the file; ties copies in memory to it
-	reads   uint8  // reads from disk, wrapping: when to try and bring it into memory
+	hash     hash
+	access   int64  // last use, nanoseconds since 1970
+	fetched  int64  // Meta.FetchStart, the same; 0 is not known yet
+	blocks   uint32 // of 512 bytes, on disk
+	stamp    uint32 // fingerprint of the file
+	version  uint32 // changes with every change of the file; ties copies in memory to it
+	reads    uint8  // reads from disk, wrapping: when to try and bring it into memory
+	verified bool   // the body of the file with that stamp
 }
 
 func (r *record) bytes() int64 { return int64(r.blocks) * 512 }

@@ -118,6 +118,7 @@ func (v *volume) loadFile(h hash, name string, epoch int) {
 		return
 	}
 	v.index.put(record{
-		hash: h, access: accessed(info).UnixNano(), blocks: blocksOf(onDisk(info)), version: v.nextVersion(),
+		hash: h, access: accessed(info).UnixNano(), blocks: blocksOf(onDisk(info)),
+		stamp: fingerprint(info), version: v.nextVersion(),
 	})
 }

@@ -111,7 +111,7 @@ func (v *volume) readFile(f file, info fs.FileInfo, key *Key, h hash, seen recor
 	if hd.meta.expired(now) {
 		return nil, errExpired
 	}
-	verified := seen.version != 0 && seen.stamp == stamp
+	verified := seen.version != 0 && seen.verified && seen.stamp == stamp
 	if small := v.memory.admits(hd.size); small && (!verified || dueForMemory(seen.reads)) {
 		body := make([]byte, hd.size)
 		if err := readFull(f, body, hd.body); err != nil {
@@ -216,6 +216,10 @@ func verifyBody(f file, hd *head) error {
 
 // learn notes in the index what a read found out, and gives the version that a
 // copy in memory must carry; 0 if there is none.
+//
+// The file may be newer than its record: it gets its name before the record is
+// changed. Then copies of the older one must not be answered any more, now that
+// somebody has seen the newer one.
 func (v *volume) learn(h hash, version, stamp uint32, hd *head) uint32 {
 	if version == 0 {
 		return v.adopt(h, stamp, hd)
@@ -226,9 +230,13 @@ func (v *volume) learn(h hash, version, stamp uint32, hd *head) uint32 {
 	if r == nil || r.version != version {
 		return 0
 	}
-	r.stamp, r.fetched = stamp, toNano(hd.meta.FetchStart)
+	fetched := toNano(hd.meta.FetchStart)
+	if r.stamp != stamp || r.fetched != 0 && r.fetched != fetched {
+		r.version = v.nextVersion()
+	}
+	r.stamp, r.fetched, r.verified = stamp, fetched, true
 	r.reads++
-	return version
+	return r.version
 }
 
 // adopt takes a file into the index that the load has not come to yet. It looks
@@ -253,7 +261,7 @@ func (v *volume) adopt(h hash, stamp uint32, hd *head) uint32 {
 	version := v.nextVersion()
 	v.index.put(record{
 		hash: h, access: v.now().UnixNano(), fetched: toNano(hd.meta.FetchStart),
-		blocks: blocksOf(onDisk(info)), stamp: stamp, version: version, reads: 1,
+		blocks: blocksOf(onDisk(info)), stamp: stamp, verified: true, version: version, reads: 1,
 	})
 	return version
 }

@@ -51,10 +51,6 @@ func (v *volume) updateInPlace(e *Entry, h hash, meta Meta) (version uint32, fit
 	v.mu.Lock()
 	buried := v.buried(h, toNano(meta.FetchStart))
 	dead := v.graves[h].file
-	var seen record
-	if r := v.index.find(h); r != nil {
-		seen = *r
-	}
 	v.mu.Unlock()
 	if buried || dead {
 		return 0, false, ErrGone
@@ -89,8 +85,8 @@ func (v *volume) updateInPlace(e *Entry, h hash, meta Meta) (version uint32, fit
 		return 0, true, nil // not loaded yet: the next read adopts it
 	}
 	// The body has not been touched: what was verified stays so.
-	r.stamp = 0
-	if statErr == nil && seen.version == r.version && seen.stamp == fingerprint(before) {
+	r.verified = r.verified && r.stamp == fingerprint(before) && statErr == nil
+	if statErr == nil {
 		r.stamp = fingerprint(after)
 	}
 	r.version = v.nextVersion()

@@ -130,7 +130,7 @@ func (v *volume) attach() error {
 func lockFolder(path string) (*os.File, error) {
 	name := filepath.Join(path, "lock")
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the volume's own
-	if errors.Is(err, unix.EROFS) { // a disk that made itself read-only can still be read
+	if errors.Is(err, unix.EROFS) {                           // a disk that made itself read-only can still be read
 		f, err = os.Open(name) //nolint:gosec // the same
 	}
 	if err != nil {

@@ -236,7 +236,7 @@ func (v *volume) commit(d *draft, temporary string, info fs.FileInfo, reserved i
 	version := v.nextVersion()
 	v.index.put(record{
 		hash: d.hash, access: v.now().UnixNano(), fetched: toNano(d.meta.FetchStart),
-		blocks: blocksOf(size), version: version,
+		blocks: blocksOf(size), stamp: fingerprint(info), version: version,
 	})
 	delete(v.graves, d.hash)
 	return version, nil
