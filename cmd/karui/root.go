@@ -44,7 +44,8 @@ server. Browsers that can take WebP get it under the same URL, all others get
 the file they asked for; when karui is in trouble, the original goes out.
 
 Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.`,
-		Example: `  karui config check --config /etc/karui/karui.yaml
+		Example: `  karui serve --origin https://www.example.com
+  karui config check --config /etc/karui/karui.yaml
   karui completion bash > /etc/bash_completion.d/karui`,
 		SilenceErrors: true, // report prints them, once
 		SilenceUsage:  true,
