@@ -31,6 +31,19 @@ func settleColor(img *vips.ImageRef, info header.Info) ([]byte, error) {
 	return nil, nil
 }
 
+// needsProfile reports whether settleColor looks at the profile.
+func needsProfile(info header.Info) bool {
+	switch info.Profile {
+	case header.ProfileGray:
+		return info.Components <= 2
+	case header.ProfileCMYK:
+		return info.Components == 4
+	case header.ProfileWide:
+		return info.Color != header.CMYK && info.Color != header.YCCK
+	}
+	return false
+}
+
 // grayToSRGB leaves a picture of equal samples, or one sample: the way through the profile may leave a tint of one
 // level, which would cost bytes.
 func grayToSRGB(img *vips.ImageRef) error {

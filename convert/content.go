@@ -143,15 +143,17 @@ const (
 	ditheredGIF = 0.6
 	// noisyGIF: beyond it a GIF may be made lossy when lossless is not smaller.
 	noisyGIF = 0.25
+	// tinyGIF: with fewer pixels, the bytes per pixel say nothing about what is drawn.
+	tinyGIF = 1024
 )
 
 func (f gifFacts) perPixel() float64 { return float64(f.bytes) / float64(max(f.pixels, 1)) }
 
-func (f gifFacts) noisy() bool { return f.perPixel() > noisyGIF }
+func (f gifFacts) noisy() bool { return f.pixels >= tinyGIF && f.perPixel() > noisyGIF }
 
 // chooseGIF says whether a GIF is better made lossless, and why.
 func chooseGIF(f gifFacts) (lossless bool, why string) {
-	if d := f.perPixel(); d > ditheredGIF {
+	if d := f.perPixel(); d > ditheredGIF && f.pixels >= tinyGIF {
 		return false, fmt.Sprintf("a photo: %.2f bytes per pixel", d)
 	}
 	return true, "a palette"

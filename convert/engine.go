@@ -56,7 +56,11 @@ type made struct {
 // convert does one job. It may change source and append to it.
 func (e *engine) convert(j job, source []byte) (result, []byte) {
 	size := len(source)
+	before := e.warnings.Load()
 	m, err := e.make(j, source)
+	if err != nil || e.warnings.Load() != before {
+		forget()
+	}
 	r := result{ID: j.ID, Frames: m.frames}
 	if err != nil {
 		var no refusal
@@ -87,6 +91,15 @@ func (e *engine) convert(j job, source []byte) (result, []byte) {
 	return r, m.body
 }
 
+// forget empties the error buffer of libvips, which else mixes what this job left in it into the words of later ones.
+// govips empties it when an operation fails.
+func forget() {
+	img, err := load([]byte("\xff\xd8\xff\xd9 no picture"), header.JPEG, func(*vips.ImportParams) {})
+	if err == nil {
+		img.Close()
+	}
+}
+
 // worthwhile reports whether a variant is smaller than its original by at least 2 %.
 func worthwhile(variant, original int) bool { return int64(variant)*100 <= int64(original)*98 }
 
@@ -109,7 +122,7 @@ func (e *engine) make(j job, source []byte) (made, error) {
 }
 
 func (e *engine) fromJPEG(j job, source []byte) (made, error) {
-	whole, err := repairJPEG(source)
+	whole, err := prepareJPEG(source, j.Info.Orientation, needsProfile(j.Info))
 	if err != nil {
 		return made{}, refusal{codeOfDefect(err), err.Error()}
 	}
@@ -131,6 +144,7 @@ func (e *engine) fromJPEG(j job, source []byte) (made, error) {
 }
 
 func (e *engine) fromPNG(j job, source []byte) (made, error) {
+	source = preparePNG(source, j.Info.Orientation, needsProfile(j.Info))
 	lossless, why := j.Plan.PNG == PNGLossless, "as the site wants it"
 	if j.Plan.PNG == PNGAuto {
 		var err error

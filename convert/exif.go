@@ -49,3 +49,16 @@ func copyrightEXIF(artist, copyright []byte) []byte {
 	b = le.AppendUint32(b, 0) // no further directory
 	return append(b, texts...)
 }
+
+const (
+	// exifPrefix is the length of "Exif\0\0", which stands before the TIFF file in a JPEG and not in a PNG.
+	exifPrefix = 6
+	// orientationLen is the length of what orientationEXIF returns.
+	orientationLen = exifPrefix + 8 + 2 + 12 + 4
+)
+
+// orientationEXIF is the EXIF block of a JPEG that states an orientation (2..8) and nothing else.
+func orientationEXIF(orientation int) []byte {
+	return []byte("Exif\x00\x00II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00" +
+		string([]byte{byte(orientation)}) + "\x00\x00\x00\x00\x00\x00\x00")
+}

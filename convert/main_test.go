@@ -2,9 +2,13 @@ package convert
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -14,7 +18,10 @@ import (
 )
 
 // The test binary is its own worker: the pool starts it again with one of these words.
-const faultyCommand = "faulty-worker"
+const (
+	faultyCommand = "faulty-worker"
+	orphanCommand = "make-orphans"
+)
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
@@ -23,6 +30,8 @@ func TestMain(m *testing.M) {
 			os.Exit(WorkerMain(os.Args[2:]))
 		case faultyCommand:
 			os.Exit(faultyWorker(os.Args[2:]))
+		case orphanCommand:
+			os.Exit(makeOrphans())
 		}
 	}
 	goleak.VerifyTestMain(m)
@@ -116,9 +125,10 @@ func faultyWorker([]string) int {
 const faultMark = "karui-test-fault:"
 
 func misbehave(fault string) {
+	fmt.Fprintln(os.Stderr, "misbehaving:", fault)
 	switch fault {
 	case "crash":
-		_ = unix.Kill(unix.Getpid(), unix.SIGSEGV)
+		_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGABRT)
 		select {}
 	case "exit":
 		os.Exit(7)
@@ -138,8 +148,45 @@ func misbehave(fault string) {
 			held = append(held, b)
 			_ = held
 		}
+	case "peek":
+		peek()
 	case "garbage":
 		_, _ = unix.Write(poolFD, []byte("this is no frame at all, but bytes"))
 		select {}
 	}
+}
+
+// peek tries what a worker must not be able to do, and says how it went.
+func peek() {
+	_, err := os.ReadFile("/proc/self/status")
+	fmt.Fprintln(os.Stderr, "peek: read a file:", err)
+	_, err = os.Create("/tmp/karui-worker-was-here")
+	fmt.Fprintln(os.Stderr, "peek: write a file:", err)
+	_, err = net.Dial("tcp", "127.0.0.1:1")
+	fmt.Fprintln(os.Stderr, "peek: dial:", err)
+	err = exec.Command("/bin/true").Run()
+	fmt.Fprintln(os.Stderr, "peek: run a program:", err)
+	err = unix.Kill(unix.Getppid(), 0)
+	fmt.Fprintln(os.Stderr, "peek: signal the pool:", err)
+	fmt.Fprintln(os.Stderr, "peek: environment:", strings.Join(os.Environ(), " "))
+}
+
+// parentOf reads the process and its parent from a /proc/PID/stat.
+func parentOf(path string) (pid, parent int, ok bool) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, 0, false
+	}
+	_, rest, found := bytes.Cut(b, []byte(") "))
+	if !found {
+		return 0, 0, false
+	}
+	var state string
+	if _, err := fmt.Sscanf(string(b), "%d", &pid); err != nil {
+		return 0, 0, false
+	}
+	if _, err := fmt.Sscanf(string(rest), "%s %d", &state, &parent); err != nil || state == "Z" {
+		return 0, 0, false
+	}
+	return pid, parent, true
 }

@@ -94,13 +94,12 @@ func startProcess(ctx context.Context, s *starter, c command, cfg Config, log *s
 	if err != nil {
 		return nil, ready{}, err
 	}
-	defer func() { _ = theirs.Close() }()
 	errRead, errWrite, err := os.Pipe()
 	if err != nil {
 		_ = ours.Close()
+		_ = theirs.Close()
 		return nil, ready{}, fmt.Errorf("make a pipe for a worker's stderr: %w", err)
 	}
-	defer func() { _ = errWrite.Close() }()
 
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Env = workerEnv(int64(cfg.WorkerMemory))
@@ -113,7 +112,11 @@ func startProcess(ctx context.Context, s *starter, c command, cfg Config, log *s
 		// threads.
 		Setpgid: true,
 	}
-	if err := s.start(cmd); err != nil {
+	err = s.start(cmd)
+	// The child has its own by now; with these open, its end would not show.
+	_ = theirs.Close()
+	_ = errWrite.Close()
+	if err != nil {
 		_ = ours.Close()
 		_ = errRead.Close()
 		return nil, ready{}, fmt.Errorf("start a worker: %w", err)
