@@ -32,6 +32,7 @@ func commands() []*cobra.Command {
 		newServeCommand(),
 		newConfigCommand(),
 		newVersionCommand(),
+		newWorkerCommand(),
 	}
 }
 
