@@ -283,3 +283,28 @@ func TestDiffNamesWhatChanged(t *testing.T) {
 		t.Errorf("under: %q", got)
 	}
 }
+
+func TestStructsThatNoFileCanHoldAreNoticed(t *testing.T) {
+	for name, load := range map[string]func() error{
+		"a map": func() error {
+			_, err := config.Load(struct {
+				M map[string]string `yaml:"m"`
+			}{}, config.Options{})
+			return err
+		},
+		"no tag": func() error { _, err := config.Load(struct{ A string }{}, config.Options{}); return err },
+		"a flag for an unknown key": func() error {
+			_, err := config.Load(defaults(), config.Options{Flags: []config.Flag{{Name: "--x", Key: "x"}}})
+			return err
+		},
+	} {
+		func() {
+			defer func() {
+				if r := recover(); r == nil || !strings.HasPrefix(r.(string), "config: ") {
+					t.Errorf("%s: %v", name, r)
+				}
+			}()
+			_ = load()
+		}()
+	}
+}
