@@ -270,10 +270,11 @@ func (s *spool) cutStalled(now time.Time) time.Duration {
 	due := s.store.stall
 	waiting := false
 	for r := range s.readers {
-		waiting = waiting || r.idle
+		waiting = waiting || r.idle && r.pos == s.size
 	}
 	for r := range s.readers {
-		if s.size-max(r.pos, s.kept) < windowBytes {
+		// One who waits, or was woken and has not run yet, is not to blame.
+		if r.idle || s.size-max(r.pos, s.kept) < windowBytes {
 			continue
 		}
 		left := s.store.stall - now.Sub(r.since)

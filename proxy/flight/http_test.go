@@ -248,7 +248,7 @@ func TestCookiesReachOnlyTheirViewer(t *testing.T) {
 			seen <- string(body)
 		})
 	}
-	for p.joined.Load() < viewers {
+	for p.joined.Load() < viewers || n.Load() == 0 {
 		runtime.Gosched()
 	}
 	if n.Load() != 1 {

@@ -51,7 +51,7 @@ type spool struct {
 // reader is one viewer's place in a spool. Its fields belong to the spool's lock.
 type reader struct {
 	pos   int64
-	since time.Time // of the last move, kept while the spool is paced
+	since time.Time // of the last move or wait, kept while the spool is paced
 	idle  bool      // waits for bytes that are not there
 	cut   bool
 }
@@ -135,7 +135,9 @@ func (s *spool) more() <-chan struct{} {
 func (s *spool) next(r *reader, buf func() []byte, most int) (data []byte, wait <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.idle = false
+	if r.idle {
+		r.idle, r.since = false, time.Now()
+	}
 	switch {
 	case r.cut:
 		return nil, nil, ErrTooSlow

@@ -584,6 +584,35 @@ func TestReaderThatStallsAPacedFlightIsCut(t *testing.T) {
 	})
 }
 
+func TestWhoIsCut(t *testing.T) {
+	now := time.Now()
+	long := now.Add(-time.Hour)
+	for _, tc := range []struct {
+		name  string
+		who   reader
+		other reader
+		cut   bool
+	}{
+		{"holds a waiting one up", reader{since: long}, reader{pos: windowBytes, idle: true}, true},
+		{"moved lately", reader{since: now.Add(-time.Second)}, reader{pos: windowBytes, idle: true}, false},
+		{"nobody waits", reader{since: long}, reader{pos: windowBytes}, false},
+		{"the other one has something to read", reader{since: long}, reader{pos: windowBytes / 2, idle: true}, false},
+		{"was woken and has not run yet", reader{since: long, idle: true}, reader{pos: windowBytes, idle: true}, false},
+		{"leaves room in the window", reader{since: long, pos: 1}, reader{pos: windowBytes, idle: true}, false},
+	} {
+		s := newSpool(&store{stall: 10 * time.Second}, -1, nil)
+		s.paced, s.size = true, windowBytes
+		s.readers[&tc.who], s.readers[&tc.other] = struct{}{}, struct{}{}
+		due := s.cutStalled(now)
+		if tc.who.cut != tc.cut || tc.other.cut {
+			t.Errorf("%s: cut %v, the other %v", tc.name, tc.who.cut, tc.other.cut)
+		}
+		if tc.cut != (due == 0) || due < 0 || due > 10*time.Second {
+			t.Errorf("%s: looks again in %s", tc.name, due)
+		}
+	}
+}
+
 func TestSlowestReaderOfAPacedFlightIsNotCutWhenNobodyWaitsForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := full(t, func(o *Options) { o.Stall = 10 * time.Second })["no file can be made"]
