@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // listener bounds the connections of the public address and watches over their
@@ -51,8 +53,8 @@ func (l *listener) Close() error {
 }
 
 // conn is a viewer's connection. A write may take as long as it likes while bytes
-// go, so that a slow viewer gets its image; one that takes no byte for idle is
-// gone. It keeps sendfile within reach of net/http.
+// arrive, so that a slow viewer gets its image; one to which nothing got through
+// for idle is gone. It keeps sendfile within reach of net/http.
 type conn struct {
 	*net.TCPConn
 	idle time.Duration
@@ -60,17 +62,11 @@ type conn struct {
 }
 
 func (c *conn) Write(p []byte) (int, error) {
-	sent := 0
-	for {
-		if err := c.SetWriteDeadline(time.Now().Add(c.idle)); err != nil {
-			return sent, err
-		}
+	n, err := c.push(func(sent int64) (int64, error) {
 		n, err := c.TCPConn.Write(p[sent:])
-		sent += n
-		if !moved(int64(n), err) {
-			return sent, err
-		}
-	}
+		return int64(n), err
+	})
+	return int(n), err
 }
 
 // ReadFrom sends a file, or a limited part of one, by sendfile. Only there is it
@@ -83,22 +79,53 @@ func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	if !ok {
 		return io.Copy(struct{ io.Writer }{c}, r)
 	}
-	var sent int64
+	return c.push(func(int64) (int64, error) { return c.TCPConn.ReadFrom(limited) })
+}
+
+// looks is how often within idle a write that waits is looked after.
+const looks = 4
+
+// push goes on with a write, which is told how much of it is done, until it ends
+// or nothing has moved for idle.
+func (c *conn) push(write func(sent int64) (int64, error)) (sent int64, err error) {
+	moved, queued := time.Now(), -1
 	for {
-		if err := c.SetWriteDeadline(time.Now().Add(c.idle)); err != nil {
+		if err := c.SetWriteDeadline(time.Now().Add(c.idle / looks)); err != nil {
 			return sent, err
 		}
-		n, err := c.TCPConn.ReadFrom(limited)
+		n, err := write(sent)
 		sent += n
-		if !moved(n, err) {
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return sent, err
+		}
+		// The kernel takes more only when a third of its buffer is free, which a slow
+		// viewer may not reach within idle: what the viewer acknowledged counts.
+		left := c.queued()
+		if n > 0 || left < queued {
+			moved = time.Now()
+		}
+		queued = left
+		if time.Since(moved) >= c.idle {
 			return sent, err
 		}
 	}
 }
 
-// moved tells whether a write that ran into its deadline got on meanwhile.
-func moved(n int64, err error) bool {
-	return n > 0 && errors.Is(err, os.ErrDeadlineExceeded)
+// queued gives the bytes that the viewer has not acknowledged yet, 0 where that
+// cannot be told.
+func (c *conn) queued() int {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	n := 0
+	err = raw.Control(func(fd uintptr) {
+		n, err = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
+	})
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 func (c *conn) Close() error {
