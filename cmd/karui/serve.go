@@ -115,7 +115,11 @@ func (s *serving) flags(cmd *cobra.Command) ([]config.Flag, error) {
 	if loaded.Source("cache.volumes").Kind != config.SourceDefault {
 		return flags, nil
 	}
-	volume, words, err := server.VolumeFlag(loaded.Value.Cache.Volumes[0].Path)
+	name := s.origin
+	if s.sample {
+		name = "sample" // its port is another one every time
+	}
+	volume, words, err := server.VolumeFlag(loaded.Value.Cache.Volumes[0].Path, name)
 	if err != nil {
 		return nil, err
 	}

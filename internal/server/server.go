@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -111,9 +112,25 @@ func (s *server) build() (err error) {
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.proxy = proxy.New(proxy.Options{
 		Settings: settings, Cache: s.cache, Convert: s.pool, Log: s.log, Registry: s.registry,
+		SpoolDir: s.spoolDir(),
 	})
 	s.registry.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights})
 	return nil
+}
+
+// spoolDir gives the folder for bodies under way that memory has no room for. It
+// lies on the cache's disk, since the system's folder for temporary files is often
+// memory itself. The cache's lock is held, so what lies there is a dead process's.
+func (s *server) spoolDir() string {
+	dir := filepath.Join(s.config.Cache.Volumes[0].Path, "spool")
+	if err := os.RemoveAll(dir); err != nil {
+		s.log.Warn("old spool files stay", "folder", dir, "error", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		s.log.Warn("bodies that memory has no room for go to the system's folder for temporary files", "error", err)
+		return ""
+	}
+	return dir
 }
 
 // teardown ends the parts, each before those that it uses.

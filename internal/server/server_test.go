@@ -404,18 +404,22 @@ func TestAdminTokens(t *testing.T) {
 
 func TestVolumeFlag(t *testing.T) {
 	dir := t.TempDir() + "/new/volume"
-	flag, words, err := VolumeFlag(dir)
+	flag, words, err := VolumeFlag(dir, "http://a")
 	if err != nil || words != "" || !strings.Contains(flag.Value, dir) {
 		t.Errorf("a folder that can be made: %+v %q %v", flag, words, err)
 	}
+	other, _, err := VolumeFlag(dir, "http://b")
+	if err != nil || other.Value == flag.Value {
+		t.Errorf("two origins share a folder: %s, %v", other.Value, err)
+	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	flag, words, err = VolumeFlag("/dev/null/karui")
+	flag, words, err = VolumeFlag("/dev/null/karui", "http://a")
 	if err != nil || !strings.Contains(words, "/dev/null/karui") || !strings.Contains(flag.Value, os.Getenv("XDG_CACHE_HOME")) {
 		t.Errorf("a folder that cannot be: %+v %q %v", flag, words, err)
 	}
 	t.Setenv("XDG_CACHE_HOME", "/dev/null")
 	t.Setenv("TMPDIR", "/dev/null")
-	if _, _, err = VolumeFlag("/dev/null/karui"); err == nil {
+	if _, _, err = VolumeFlag("/dev/null/karui", "http://a"); err == nil {
 		t.Error("no folder can be written, and that was no error")
 	}
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,20 +12,24 @@ import (
 )
 
 // VolumeFlag gives the setting of one cache volume for a start without a
-// configuration file: the default folder if it can be written, else one of the
-// user's own. The words say what was chosen instead and why; they are empty for
-// the default.
-func VolumeFlag(standard string) (flag config.Flag, words string, err error) {
-	reason := writable(standard)
+// configuration file: a folder below the default one if that can be written, else
+// below one of the user's own. The words say what was chosen instead and why; they
+// are empty for the default. Each origin has a folder of its own, since all of
+// them are served as the same site.
+func VolumeFlag(standard, origin string) (flag config.Flag, words string, err error) {
+	sum := sha256.Sum256([]byte(origin))
+	own := "origin-" + hex.EncodeToString(sum[:6])
+	reason := writable(filepath.Join(standard, own))
 	if reason == nil {
-		return volumeFlag(standard), "", nil
+		return volumeFlag(filepath.Join(standard, own)), "", nil
 	}
 	var places []string
 	if dir, err := os.UserCacheDir(); err == nil {
 		places = append(places, filepath.Join(dir, "karui"))
 	}
 	places = append(places, filepath.Join(os.TempDir(), fmt.Sprintf("karui-%d", os.Getuid())))
-	for _, dir := range places {
+	for _, place := range places {
+		dir := filepath.Join(place, own)
 		if writable(dir) == nil {
 			return volumeFlag(dir), fmt.Sprintf("the cache is in %s, because %s cannot be used: %v", dir, standard, reason), nil
 		}
