@@ -18,6 +18,8 @@ const (
 	// lookPixels: smaller pictures are always looked at, since their metadata can weigh more than their pixels;
 	// of larger ones only those between the two bounds.
 	lookPixels = 250_000
+	// tinyPNG: in pictures of fewer pixels every one counts, and half the resolution for colours shows.
+	tinyPNG = 2500
 	// lookMost bounds the pixels that are looked at.
 	lookMost = 8_000_000
 	// fewColors is what a palette can hold.
@@ -32,6 +34,9 @@ func choosePNG(info header.Info, source []byte) (lossless bool, why string, err 
 		return true, fmt.Sprintf("a palette of %d colours", info.PaletteSize), nil
 	}
 	pixels := info.Pixels()
+	if pixels < tinyPNG {
+		return true, fmt.Sprintf("only %d pixels", pixels), nil
+	}
 	perPixel := float64(len(source)) / float64(pixels)
 	if pixels >= lookPixels {
 		if perPixel < flatBytes {

@@ -1,0 +1,214 @@
+package convert
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"karui/convert/header"
+)
+
+// Every file of the corpus goes through the pool: it is kept for a reason, or becomes a WebP that another decoder
+// shows as the same picture the right way up, and that is smaller.
+func TestCorpus(t *testing.T) {
+	p := newPool(t, nil)
+	for _, folder := range []string{"photos", "graphics", "animated", "hard", "broken", "bombs"} {
+		t.Run(folder, func(t *testing.T) {
+			var mu sync.Mutex
+			codes := make(map[Code]int)
+			var wg sync.WaitGroup
+			turns := make(chan struct{}, 3)
+			for _, path := range corpus(t, folder, true) {
+				turns <- struct{}{}
+				wg.Go(func() {
+					defer func() { <-turns }()
+					source := read(t, path)
+					r, err := p.Convert(t.Context(), source, webpOptions(80))
+					if err != nil {
+						t.Errorf("%s: %v", path, err)
+						return
+					}
+					mu.Lock()
+					codes[r.Decision.Code]++
+					mu.Unlock()
+					if why := wrong(source, r); why != "" {
+						t.Errorf("%s: %+v: %s", filepath.Base(path), r.Decision, why)
+					}
+				})
+			}
+			wg.Wait()
+			t.Logf("%s: %v", folder, codes)
+		})
+	}
+	s := p.Stats()
+	for _, cause := range []Cause{CauseCrash, CauseGarbage, CauseIdle, CauseMemory, CauseTimeout, CauseStart} {
+		if s.Ended[cause] > 0 {
+			t.Errorf("%d workers ended by %s", s.Ended[cause], cause)
+		}
+	}
+}
+
+// lookAt is how many pixels of each frame are compared.
+const lookAt = 20_000
+
+// wrong says what is wrong with a result, "" when nothing is.
+func wrong(source []byte, r Result) string {
+	if r.Decision.Reason == "" {
+		return "no reason"
+	}
+	if r.Decision.Code != Converted {
+		if r.Body != nil {
+			return "kept, with a body"
+		}
+		return ""
+	}
+	if r.Format != header.WebP || !worthwhile(len(r.Body), len(source)) {
+		return fmt.Sprintf("%s of %d bytes for %d", r.Format, len(r.Body), len(source))
+	}
+	shown, file, err := decodeWebP(r.Body)
+	if err != nil {
+		return err.Error()
+	}
+	w, h := r.Info.Upright()
+	if b := shown[0].img.Rect; b.Dx() != w || b.Dy() != h {
+		return fmt.Sprintf("%v where %d x %d px are due", b, w, h)
+	}
+	if file.exif != nil {
+		tags, more, err := readTIFFTags(file.exif)
+		if err != nil || more || len(tags) > 2 {
+			return fmt.Sprintf("EXIF: %v, %v", tags, err)
+		}
+	}
+	original, err := decodeOriginal(r.Info, source)
+	if err != nil {
+		if usual(err) || !r.Info.Whole {
+			return ""
+		}
+		return "Go's decoder: " + err.Error()
+	}
+	if got, want := total(shown), total(original); len(shown) > 1 && got != want {
+		return fmt.Sprintf("%d ms where %d are due", got, want)
+	}
+	// Quality 80, of a source of a lower one often less: the same picture, not the same pixels.
+	limit := 6.0
+	if r.Lossless {
+		limit = 0.05
+	}
+	switch {
+	case r.Info.Color == header.CMYK, r.Info.Color == header.YCCK, // Go does without a profile
+		r.Info.Profile == header.ProfileGray, r.Info.Profile == header.ProfileWide && !r.Info.ProfileMatrix:
+		limit = 25
+	case r.Info.BitDepth == 16, r.Info.Alpha && r.Lossless: // rounding, and alpha over a ground
+		limit = max(limit, 1)
+	}
+	if d := worst(original, shown, lookAt); d > limit {
+		return fmt.Sprintf("mean difference of colours %.2f, at most %.2f", d, limit)
+	}
+	return ""
+}
+
+// usual reports whether an error of Go's decoders is about what they are known not to read.
+func usual(err error) bool {
+	for _, text := range []string{
+		"unsupported JPEG feature", "unsupported subsampling", "invalid checksum", "unknown block type", "luma/chroma",
+		"Huffman", "missing SOI", "too much data", "not enough", "chunk out of order", "unsupported luma",
+		"invalid JPEG format", "not enough image data", "invalid format",
+		"pixel size in decode out of range", "too much image data",
+	} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestBombsAreDecidedFromTheHeader(t *testing.T) {
+	p := newPool(t, nil, WithCommand("/nowhere/karui")) // there is nobody to decode anything
+	for _, path := range corpus(t, "bombs", true) {
+		r := convertOne(t, p, read(t, path), webpOptions(80))
+		switch filepath.Base(path) {
+		case "png_ztxt_200MB.png": // its header is harmless
+			if r.Plan.Keep {
+				t.Errorf("%s: %+v", path, r.Decision)
+			}
+		default:
+			if !r.Plan.Keep || !r.Decision.Settled {
+				t.Errorf("%s: %+v", path, r.Decision)
+			}
+		}
+	}
+}
+
+// The 200 MB of text inside this PNG of 1 px are not unpacked.
+func TestTextBomb(t *testing.T) {
+	p := newPool(t, func(c *Config) { c.WorkerMemory = 128 << 20 })
+	r := convertOne(t, p, read(t, filepath.Join(corpusDir, "bombs", "png_ztxt_200MB.png")), webpOptions(80))
+	if r.Decision.Code != Converted || r.CPU > 500e6 {
+		t.Errorf("%+v after %s", r.Decision, r.CPU)
+	}
+}
+
+// All eight orientations of one picture come out as the same picture.
+func TestOrientations(t *testing.T) {
+	p := newPool(t, nil)
+	for _, family := range []string{"images__Landscape_%d.jpg", "images__Portrait_%d.jpg", "imaging__orientation_%d.jpg"} {
+		var upright []moment
+		for o := 1; o <= 8; o++ {
+			name := fmt.Sprintf(family, o)
+			source := read(t, filepath.Join(corpusDir, "hard", name))
+			r := convertOne(t, p, source, webpOptions(90))
+			if r.Info.Orientation != o {
+				t.Errorf("%s: orientation %d", name, r.Info.Orientation)
+			}
+			if r.Decision.Code != Converted {
+				t.Errorf("%s: %+v", name, r.Decision)
+				continue
+			}
+			shown, file, err := decodeWebP(r.Body)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if file.exif != nil {
+				t.Errorf("%s: carries EXIF", name)
+			}
+			if upright == nil {
+				upright = shown
+			}
+			if d := worst(upright, shown, lookAt); d > 5 {
+				t.Errorf("%s differs from the upright one by %.2f", name, d)
+			}
+		}
+	}
+}
+
+func TestAnimations(t *testing.T) {
+	p := newPool(t, nil)
+	seen := 0
+	for _, path := range corpus(t, "animated", false) {
+		source := read(t, path)
+		r := convertOne(t, p, source, webpOptions(80))
+		if r.Info.Format != header.GIF || !r.Info.Animated || r.Decision.Code != Converted {
+			continue
+		}
+		seen++
+		_, f, err := decodeWebP(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.frames) == 0 {
+			t.Logf("%s: all %d frames are equal", path, r.Info.Frames)
+			continue
+		}
+		if f.duration() != r.Info.Duration {
+			t.Errorf("%s: %s where %s are due", path, f.duration(), r.Info.Duration)
+		}
+		if f.loop != webpLoop(r.Info.Loop) {
+			t.Errorf("%s: loop %d for %d", path, f.loop, r.Info.Loop)
+		}
+	}
+	if seen < 20 {
+		t.Errorf("only %d animations", seen)
+	}
+}
