@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -57,7 +58,7 @@ func BenchmarkFirstByte(b *testing.B) {
 				}
 				<-asked
 				for p.joined.Load() < int64(viewers) {
-					time.Sleep(50 * time.Microsecond)
+					runtime.Gosched()
 				}
 				start = time.Now()
 				close(send)
@@ -106,7 +107,7 @@ func BenchmarkSpool(b *testing.B) {
 						close(first)
 						wg.Wait()
 						for g.Stats().Flights > 0 {
-							time.Sleep(10 * time.Microsecond)
+							runtime.Gosched()
 						}
 					}
 				})
