@@ -16,6 +16,8 @@ type Options struct {
 	Log *slog.Logger
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
+
+	upkeepEvery time.Duration // tests drive the upkeep themselves
 }
 
 // Cache holds entries by key. Its methods may be called by many goroutines at once.
@@ -39,6 +41,9 @@ func open(cfg Config, disk DiskConfig, opts Options, files fileSystem) (*Cache, 
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
+	}
+	if opts.upkeepEvery == 0 {
+		opts.upkeepEvery = upkeepEvery
 	}
 	if cfg.Shared.URL != "" {
 		return nil, fmt.Errorf("cache.shared.url is %q: a shared store is not available in this version, leave it empty", cfg.Shared.URL)

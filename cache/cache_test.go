@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func body(t testing.TB, e *Entry) []byte {
 func TestRoundTrip(t *testing.T) {
 	key := Key{Site: "shop", Path: "/a%2Fb\xff.jpg", Rest: "v=2", Form: "webp"}
 	meta := Meta{FetchStart: at(1), Expires: at(1000), Attributes: []byte(`{"type":"image/webp"}`)}
-	large := bytes.Repeat([]byte("0123456789"), 1<<20)
+	large := bytes.Repeat([]byte("0123456789"), 1<<16)
 	for name, put := range map[string]func(*Cache, []byte) error{
 		"Put":     func(c *Cache, b []byte) error { return c.Put(key, meta, b) },
 		"PutFrom": func(c *Cache, b []byte) error { return c.PutFrom(key, meta, int64(len(b)), bytes.NewReader(b)) },
@@ -166,5 +167,62 @@ func TestOpenRefuses(t *testing.T) {
 	shared.Shared.URL = "s3://bucket/prefix"
 	if _, err := Open(shared, roomy(), Options{}); err == nil || !strings.Contains(err.Error(), "cache.shared.url") {
 		t.Fatalf("shared: %v", err)
+	}
+}
+
+// fromFile is a connection that can take a file by itself, as a *net.TCPConn can.
+type fromFile struct {
+	t    *testing.T
+	got  []byte
+	used bool
+}
+
+func (f *fromFile) Write(p []byte) (int, error) {
+	f.got = append(f.got, p...)
+	return len(p), nil
+}
+
+func (f *fromFile) ReadFrom(r io.Reader) (int64, error) {
+	limited, ok := r.(*io.LimitedReader)
+	if !ok {
+		f.t.Fatalf("given a %T, sendfile wants an *io.LimitedReader", r)
+	}
+	if _, ok := limited.R.(*os.File); !ok {
+		f.t.Fatalf("given a %T, sendfile wants an *os.File", limited.R)
+	}
+	f.used = true
+	b, err := io.ReadAll(r)
+	f.got = append(f.got, b...)
+	return int64(len(b)), err
+}
+
+// A body on disk is handed over in the form that the net package sends by sendfile.
+func TestSendfile(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Memory = 0
+	c := mustOpen(t, cfg, roomy(), Options{})
+	want := bytes.Repeat([]byte("0123456789"), 5000)
+	if err := c.Put(Key{}, Meta{FetchStart: at(1), Attributes: []byte("attributes")}, want); err != nil {
+		t.Fatal(err)
+	}
+	e, ok := c.Get(Key{})
+	if !ok {
+		t.Fatal("miss")
+	}
+	defer e.Close()
+	w := &fromFile{t: t}
+	for range 2 { // from the beginning each time
+		w.got = nil
+		if n, err := e.WriteTo(w); err != nil || n != e.Size() || !w.used || !bytes.Equal(w.got, want) {
+			t.Fatalf("%d bytes of %d, %v, as a file %v", n, e.Size(), err, w.used)
+		}
+	}
+	f, offset, ok := e.File()
+	if !ok {
+		t.Fatal("no file")
+	}
+	b := make([]byte, 10)
+	if _, err := f.ReadAt(b, offset+30); err != nil || string(b) != "0123456789" {
+		t.Errorf("File gives %q, %v", b, err)
 	}
 }

@@ -238,12 +238,10 @@ func testClose(t *testing.T) {
 func TestCloseOfADeadDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		files := &faulty{}
-		log := newMessages()
-		c, err := open(testConfig(t.TempDir()), roomy(), Options{Log: slogger(log), Now: newClock().Now}, files)
+		c, err := open(testConfig(t.TempDir()), roomy(), Options{Log: slogger(newMessages())}, files)
 		if err != nil {
 			t.Fatal(err)
 		}
-		log.wait(t, "cache volume loaded")
 		release, put := make(chan struct{}), make(chan error, 1)
 		files.break_(func(op, _ string) error {
 			if op == "write" {

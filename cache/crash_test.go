@@ -4,20 +4,25 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"karui/internal/units"
 )
 
-// crashEnv names the folder for the process that is to be killed.
+// crashEnv names the folder for the process that is to be killed, and its max_size
+// in bytes, with a space between.
 const crashEnv = "KARUI_TEST_CACHE_CRASH"
 
 const (
@@ -41,17 +46,24 @@ func crashBody(key Key, serial int64) []byte {
 	return b
 }
 
-func crashConfig(dir string) Config {
+func crashConfig(dir string, limit int64) Config {
 	cfg := testConfig(dir)
 	cfg.Memory = 4 << 20
+	cfg.Volumes[0].MaxSize = units.Size(limit)
 	return cfg
 }
 
 // crashChild writes under load until it is killed. It says before and after each
 // change what it does: + key serial, = key serial, - key, and ! for wrong bytes.
-func crashChild(dir string) {
+func crashChild(task string) {
+	var dir string
+	var limit int64
+	if _, err := fmt.Sscan(task, &dir, &limit); err != nil {
+		fmt.Println("! task:", err)
+		os.Exit(1)
+	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	c, err := Open(crashConfig(dir), roomy(), Options{Log: log})
+	c, err := Open(crashConfig(dir, limit), roomy(), Options{Log: log})
 	if err != nil {
 		fmt.Println("! open:", err)
 		os.Exit(1)
@@ -97,7 +109,7 @@ func crashChild(dir string) {
 					}
 					// A revalidation; its attributes grow now and then beyond the slot.
 					meta.Attributes = append([]byte(strconv.FormatInt(was, 10)), strings.Repeat(" ", r.IntN(300))...)
-					if err := c.Update(e, meta); err != nil {
+					if err := c.Update(e, meta); err != nil && !(errors.Is(err, ErrGone) && limit < crashRoomy) {
 						fmt.Println("! update:", err)
 					}
 					_ = e.Close()
@@ -108,11 +120,18 @@ func crashChild(dir string) {
 	all.Wait()
 }
 
+// crashRoomy is a max_size at which nothing is evicted.
+const crashRoomy = 1 << 30
+
 // TestCrash kills a process that writes, again and again, at random instants, and
 // looks afterwards: what was put and acknowledged is there, what was deleted is
 // not, what was under way is one or the other, and every byte is right.
-func TestCrash(t *testing.T) {
-	rounds := 50
+func TestCrash(t *testing.T) { killAgainAndAgain(t, 50, crashRoomy) }
+
+// With a volume that is always full, entries may also be gone.
+func TestCrashWhileEvicting(t *testing.T) { killAgainAndAgain(t, 15, 1<<20) }
+
+func killAgainAndAgain(t *testing.T, rounds int, limit int64) {
 	if testing.Short() {
 		rounds = 5
 	}
@@ -128,24 +147,24 @@ func TestCrash(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	may := map[Key][]int64{} // the serials that may be stored, 0 for nothing
-	puts := 0
+	changes := 0
 	for range rounds {
-		puts += crashRound(t, dir, time.Duration(r.IntN(60_000))*time.Microsecond, may)
-		checkAfterCrash(t, dir, may)
+		changes += crashRound(t, dir, limit, time.Duration(r.IntN(60_000))*time.Microsecond, may)
+		checkAfterCrash(t, dir, limit, may)
 		if t.Failed() {
 			return
 		}
 	}
-	t.Logf("%d kills, %d acknowledged changes", rounds, puts)
-	if puts == 0 {
+	t.Logf("%d kills, %d acknowledged changes", rounds, changes)
+	if changes == 0 {
 		t.Error("nothing was ever written before the kill")
 	}
 }
 
-func crashRound(t *testing.T, dir string, life time.Duration, may map[Key][]int64) (changes int) {
+func crashRound(t *testing.T, dir string, limit int64, life time.Duration, may map[Key][]int64) (changes int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), crashEnv+"="+dir)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", crashEnv, dir, limit))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -185,9 +204,9 @@ func crashRound(t *testing.T, dir string, life time.Duration, may map[Key][]int6
 	return changes
 }
 
-func checkAfterCrash(t *testing.T, dir string, may map[Key][]int64) {
+func checkAfterCrash(t *testing.T, dir string, limit int64, may map[Key][]int64) {
 	t.Helper()
-	c, _ := openOn(t, crashConfig(dir), roomy(), osFiles{}, time.Now)
+	c, _ := openOn(t, crashConfig(dir, limit), roomy(), osFiles{}, time.Now)
 	defer c.Close()
 	for key, serials := range may {
 		stored := int64(0)
@@ -199,11 +218,8 @@ func checkAfterCrash(t *testing.T, dir string, may map[Key][]int64) {
 			}
 			_ = e.Close()
 		}
-		allowed := false
-		for _, s := range serials {
-			allowed = allowed || s == stored
-		}
-		if !allowed {
+		evicted := stored == 0 && limit < crashRoomy
+		if !evicted && !slices.Contains(serials, stored) {
 			t.Errorf("%v holds %d, want one of %v", key, stored, serials)
 		}
 		may[key] = []int64{stored}

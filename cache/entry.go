@@ -9,8 +9,8 @@ import (
 )
 
 // Entry is what was stored under a key at one moment. It never changes. Its
-// methods are for one goroutine at a time, Bytes apart. It must be closed; Key,
-// Meta and Size stay readable after that.
+// fields must not be written to. Its methods are for one goroutine at a time, Bytes
+// apart. It must be closed; Key, Meta and Size stay readable after that.
 type Entry struct {
 	// Key is the key that was asked for.
 	Key Key

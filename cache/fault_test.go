@@ -37,7 +37,7 @@ func TestFailedPut(t *testing.T) {
 				files := &faulty{}
 				clk := newClock()
 				c, log := openOn(t, cfg, roomy(), files, clk.Now)
-				old, newer := bytes.Repeat([]byte("old"), 400_000), bytes.Repeat([]byte("new"), 400_000)
+				old, newer := bytes.Repeat([]byte("old"), 70_000), bytes.Repeat([]byte("new"), 70_000)
 				meta := Meta{FetchStart: at(1)}
 				if err := c.PutFrom(key, meta, int64(len(old)), bytes.NewReader(old)); err != nil {
 					t.Fatal(err)
@@ -98,7 +98,7 @@ func TestFailedRead(t *testing.T) {
 			cfg.Memory = 0
 			files := &faulty{}
 			clk := newClock()
-			c, log := openOn(t, cfg, roomy(), files, clk.Now)
+			c, _ := openOn(t, cfg, roomy(), files, clk.Now)
 			bad, good := Key{Path: "/bad"}, Key{Path: "/good"}
 			meta := Meta{FetchStart: at(1)}
 			for _, k := range []Key{bad, good} {
@@ -110,6 +110,7 @@ func TestFailedRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			cfg.Memory = 8 << 20
+			var log *messages
 			c, log = openOn(t, cfg, roomy(), files, clk.Now)
 			if memory > 0 { // what is in memory is answered, whatever the disk does
 				check(t, c, good, meta, []byte("/good"))
@@ -356,7 +357,7 @@ func TestBrokenAtTheStart(t *testing.T) {
 	files := &faulty{fail: failing(syscall.EIO, "mkdir")}
 	clk := newClock()
 	log := newMessages()
-	c, err := open(testConfig(dir), roomy(), Options{Log: slogger(log), Now: clk.Now}, files)
+	c, err := open(testConfig(dir), roomy(), Options{Log: slogger(log), Now: clk.Now, upkeepEvery: time.Hour}, files)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (osFiles) Open(name string, flag int) (file, error) {
 	for {
 		fd, err := unix.Open(name, flag|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 		if err == nil {
-			return os.NewFile(uintptr(fd), name), nil //nolint:gosec // descriptors are not negative here
+			return os.NewFile(uintptr(fd), name), nil
 		}
 		if err != unix.EINTR {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
@@ -65,11 +65,11 @@ func (osFiles) MkdirAll(name string) error             { return os.MkdirAll(name
 func (osFiles) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
 
 func (osFiles) Names(dir string, visit func(string) bool) error {
-	d, err := os.Open(dir) //nolint:gosec // a folder of the volume
+	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer d.Close() //nolint:errcheck // only read
+	defer d.Close()
 	for {
 		names, err := d.Readdirnames(512)
 		for _, name := range names {
@@ -100,7 +100,7 @@ func (osFiles) Sync(of *os.File) error {
 		return err
 	}
 	cerr := conn.Control(func(fd uintptr) {
-		err = unix.Syncfs(int(fd)) //nolint:gosec // a descriptor fits
+		err = unix.Syncfs(int(fd))
 	})
 	if err = errors.Join(cerr, err); err != nil {
 		return &fs.PathError{Op: "syncfs", Path: of.Name(), Err: err}
@@ -118,10 +118,10 @@ func (osFiles) Usage(dir string) (usage, error) {
 		block = s.Bsize
 	}
 	return usage{
-		bytesUsed: (int64(s.Blocks) - int64(s.Bfree)) * block, //nolint:gosec // a disk is smaller than 2^63 bytes
-		bytesFree: int64(s.Bavail) * block,                    //nolint:gosec // the same
-		filesUsed: int64(s.Files) - int64(s.Ffree),            //nolint:gosec // the same
-		filesFree: int64(s.Ffree),                             //nolint:gosec // the same
+		bytesUsed: (int64(s.Blocks) - int64(s.Bfree)) * block,
+		bytesFree: int64(s.Bavail) * block,
+		filesUsed: int64(s.Files) - int64(s.Ffree),
+		filesFree: int64(s.Ffree),
 	}, nil
 }
 

@@ -74,11 +74,11 @@ func encodeHead(key Key, meta Meta, size int64, bodySum uint64) []byte {
 	copy(b, magic)
 	binary.LittleEndian.PutUint32(b[8:], formatVersion)
 	for i, part := range [...]string{key.Site, key.Path, key.Rest, key.Form} {
-		binary.LittleEndian.PutUint16(b[12+2*i:], uint16(len(part))) //nolint:gosec // Key.check bounds the sum of the four
+		binary.LittleEndian.PutUint16(b[12+2*i:], uint16(len(part)))
 		b = append(b, part...)
 	}
-	binary.LittleEndian.PutUint32(b[20:], uint32(capacity)) //nolint:gosec // at most maxSlot
-	binary.LittleEndian.PutUint64(b[24:], uint64(size))     //nolint:gosec // sizes are not negative
+	binary.LittleEndian.PutUint32(b[20:], uint32(capacity))
+	binary.LittleEndian.PutUint64(b[24:], uint64(size))
 	binary.LittleEndian.PutUint64(b[32:], bodySum)
 	sum := headSum(b)
 	binary.LittleEndian.PutUint64(b[40:], sum)
@@ -98,9 +98,9 @@ func headSum(b []byte) uint64 {
 func encodeSlot(meta Meta, sequence, headSum uint64) []byte {
 	b := make([]byte, slotFixed, slotFixed+len(meta.Attributes))
 	binary.LittleEndian.PutUint64(b, sequence)
-	binary.LittleEndian.PutUint64(b[8:], uint64(toNano(meta.FetchStart))) //nolint:gosec // read back as int64
-	binary.LittleEndian.PutUint64(b[16:], uint64(toNano(meta.Expires)))   //nolint:gosec // read back as int64
-	binary.LittleEndian.PutUint32(b[24:], uint32(len(meta.Attributes)))   //nolint:gosec // at most MaxAttributes
+	binary.LittleEndian.PutUint64(b[8:], uint64(toNano(meta.FetchStart)))
+	binary.LittleEndian.PutUint64(b[16:], uint64(toNano(meta.Expires)))
+	binary.LittleEndian.PutUint32(b[24:], uint32(len(meta.Attributes)))
 	b = append(b, meta.Attributes...)
 	binary.LittleEndian.PutUint64(b[32:], slotSum(b, headSum))
 	return b
@@ -178,8 +178,8 @@ func parseHead(b []byte, fileSize int64, key *Key) (head, error) {
 			continue
 		}
 		s = s[:slotFixed+length]
-		fetched := int64(binary.LittleEndian.Uint64(s[8:]))  //nolint:gosec // written from an int64
-		expires := int64(binary.LittleEndian.Uint64(s[16:])) //nolint:gosec // written from an int64
+		fetched := int64(binary.LittleEndian.Uint64(s[8:]))
+		expires := int64(binary.LittleEndian.Uint64(s[16:]))
 		if slotSum(s, h.headSum) != binary.LittleEndian.Uint64(s[32:]) || fetched <= 0 || expires < 0 {
 			continue
 		}

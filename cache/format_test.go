@@ -47,8 +47,18 @@ func TestHeadRoundTrip(t *testing.T) {
 func TestHashTellsKeysApart(t *testing.T) {
 	seen := map[hash]Key{}
 	for _, k := range []Key{
-		{}, {Site: "a"}, {Path: "a"}, {Rest: "a"}, {Form: "a"}, {Site: "a", Path: "b"}, {Site: "ab"},
-		{Path: "a", Rest: "b"}, {Path: "ab"}, {Path: "a\x00b"}, {Path: "a", Rest: "\x00b"}, {Path: "a\x01", Rest: "b"},
+		{},
+		{Site: "a"},
+		{Path: "a"},
+		{Rest: "a"},
+		{Form: "a"},
+		{Site: "a", Path: "b"},
+		{Site: "ab"},
+		{Path: "a", Rest: "b"},
+		{Path: "ab"},
+		{Path: "a\x00b"},
+		{Path: "a", Rest: "\x00b"},
+		{Path: "a\x01", Rest: "b"},
 	} {
 		if other, ok := seen[k.hash()]; ok {
 			t.Errorf("%v and %v share a hash", k, other)

@@ -17,7 +17,7 @@ type record struct {
 func (r *record) bytes() int64 { return int64(r.blocks) * 512 }
 
 func blocksOf(bytes int64) uint32 {
-	return uint32(min((bytes+511)/512, 1<<32-1)) //nolint:gosec // bounded on the line
+	return uint32(min((bytes+511)/512, 1<<32-1))
 }
 
 const (
@@ -67,7 +67,7 @@ func (x *index) put(r record) {
 		x.chunks = append(x.chunks, make([]record, chunk))
 	}
 	*x.at(x.n) = r
-	x.places[r.hash] = uint32(x.n) //nolint:gosec // 2^32 files are 200 GB of records
+	x.places[r.hash] = uint32(x.n)
 	x.n++
 }
 

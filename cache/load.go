@@ -61,6 +61,7 @@ func (v *volume) loadAll(ctx context.Context) {
 			return
 		}
 	}
+	v.measure()
 	if s := v.stats(); s.Loaded {
 		v.log.Info("cache volume loaded", "files", s.Files, "bytes", s.Bytes, "took", v.now().Sub(start).Round(time.Millisecond))
 	}
@@ -119,6 +120,6 @@ func (v *volume) loadFile(h hash, name string, epoch int) {
 	}
 	v.index.put(record{
 		hash: h, access: accessed(info).UnixNano(), blocks: blocksOf(onDisk(info)),
-		stamp: fingerprint(info), version: v.nextVersion(),
+		stamp: fingerprint(info), version: v.memory.nextVersion(),
 	})
 }

@@ -101,8 +101,14 @@ func settle(c *Cache) {
 // openOn opens a cache on a file system of the test's, and waits until it is loaded.
 func openOn(t testing.TB, cfg Config, disk DiskConfig, files fileSystem, now func() time.Time) (*Cache, *messages) {
 	t.Helper()
+	return openWith(t, cfg, disk, files, Options{Now: now, upkeepEvery: time.Hour})
+}
+
+func openWith(t testing.TB, cfg Config, disk DiskConfig, files fileSystem, opts Options) (*Cache, *messages) {
+	t.Helper()
 	log := newMessages()
-	c, err := open(cfg, disk, Options{Log: slog.New(log), Now: now}, files)
+	opts.Log = slogger(log)
+	c, err := open(cfg, disk, opts, files)
 	if err != nil {
 		t.Fatal(err)
 	}

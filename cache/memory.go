@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dgraph-io/ristretto/v2"
 )
@@ -24,6 +25,7 @@ type memory struct {
 	life    sync.RWMutex // ristretto panics when it is used while it is closed
 	tier    *ristretto.Cache[uint64, *copied]
 	largest int64
+	version atomic.Uint32 // the last one given
 }
 
 // copied is an entry in memory. The entry is handed out as it is: nothing in it
@@ -51,6 +53,15 @@ func newMemory(limit int64) (*memory, error) {
 	}
 	m.tier, m.largest = tier, limit/memoryShare
 	return m, nil
+}
+
+// nextVersion gives a version that no file has had. 0 means none.
+func (m *memory) nextVersion() uint32 {
+	for {
+		if n := m.version.Add(1); n != 0 {
+			return n
+		}
+	}
 }
 
 // admits says whether a body of that many bytes may be kept.

@@ -221,18 +221,23 @@ func verifyBody(f file, hd *head) error {
 // changed. Then copies of the older one must not be answered any more, now that
 // somebody has seen the newer one.
 func (v *volume) learn(h hash, version, stamp uint32, hd *head) uint32 {
-	if version == 0 {
+	v.mu.Lock()
+	r := v.index.find(h)
+	if r == nil {
+		v.mu.Unlock()
+		if version != 0 {
+			return 0
+		}
 		return v.adopt(h, stamp, hd)
 	}
-	v.mu.Lock()
 	defer v.mu.Unlock()
-	r := v.index.find(h)
-	if r == nil || r.version != version {
-		return 0
-	}
+	same := r.version == version // the record that led to the file
 	fetched := toNano(hd.meta.FetchStart)
 	if r.stamp != stamp || r.fetched != 0 && r.fetched != fetched {
-		r.version = v.nextVersion()
+		r.version = v.memory.nextVersion()
+	}
+	if !same {
+		return 0
 	}
 	r.stamp, r.fetched, r.verified = stamp, fetched, true
 	r.reads++
@@ -258,7 +263,7 @@ func (v *volume) adopt(h hash, stamp uint32, hd *head) uint32 {
 	if v.index.find(h) != nil || v.loaded[h[0]] || v.graves[h].file {
 		return 0
 	}
-	version := v.nextVersion()
+	version := v.memory.nextVersion()
 	v.index.put(record{
 		hash: h, access: v.now().UnixNano(), fetched: toNano(hd.meta.FetchStart),
 		blocks: blocksOf(onDisk(info)), stamp: stamp, verified: true, version: version, reads: 1,

@@ -63,7 +63,7 @@ func (v *volume) updateInPlace(e *Entry, h hash, meta Meta) (version uint32, fit
 		v.fault(err, true)
 		return 0, false, err
 	}
-	defer f.Close() //nolint:errcheck // a slot that did not reach the disk is not taken for one
+	defer f.Close()
 	if err := v.mayUpdate(e, meta, &hd); err != nil {
 		v.superseded.Add(1)
 		return 0, false, err
@@ -89,7 +89,7 @@ func (v *volume) updateInPlace(e *Entry, h hash, meta Meta) (version uint32, fit
 	if statErr == nil {
 		r.stamp = fingerprint(after)
 	}
-	r.version = v.nextVersion()
+	r.version = v.memory.nextVersion()
 	r.fetched = toNano(meta.FetchStart)
 	return r.version, true, nil
 }
@@ -100,7 +100,7 @@ func (v *volume) rewrite(e *Entry, h hash, meta Meta) (uint32, error) {
 	if err != nil {
 		return 0, ErrGone
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	d := draft{key: e.Key, hash: h, meta: meta, size: hd.size, whole: true}
 	d.allow = func(stored *head) error { return v.mayUpdate(e, meta, stored) }
 	d.fill = func(to file) error {

@@ -23,10 +23,15 @@ const (
 
 // upkeep watches the limits and brings a failed volume back.
 func (v *volume) upkeep(ctx context.Context) {
-	tick := time.NewTicker(upkeepEvery)
+	tick := time.NewTicker(v.upkeepEvery)
 	defer tick.Stop()
 	minute := time.Time{}
 	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 		now := v.now()
 		v.measure()
 		if now.Sub(minute) >= time.Minute {
@@ -34,11 +39,6 @@ func (v *volume) upkeep(ctx context.Context) {
 			v.minutely(now)
 		}
 		v.retry(now)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
 }
 
@@ -47,23 +47,24 @@ func (v *volume) measure() {
 	if v.working() != nil {
 		return
 	}
-	u, err := v.files.Usage(v.path)
-	if err != nil {
-		v.fault(err, false)
-		return
-	}
-	v.mu.Lock()
-	v.usage = u
-	over := v.index.bytes + v.reserved - v.maxSize // after a load, with a smaller max_size
-	v.mu.Unlock()
-	bytes, files := u.excess(v.high, v.low)
-	if bytes = max(bytes, over); bytes > 0 || files > 0 {
-		v.evict(bytes, files)
-		if u, err = v.files.Usage(v.path); err == nil {
-			v.mu.Lock()
-			v.usage = u
-			v.mu.Unlock()
+	v.evicting.Lock()
+	defer v.evicting.Unlock()
+	// After a load max_size may be passed: it may have been made smaller.
+	_ = v.evictWhile(func(_, _ int64) bool { return v.index.bytes+v.reserved > v.maxSize }) // counted there
+	for range 2 {                                                                           // a second time, to know what the eviction has brought
+		u, err := v.files.Usage(v.path)
+		if err != nil {
+			v.fault(err, false)
+			return
 		}
+		v.mu.Lock()
+		v.usage = u
+		v.mu.Unlock()
+		bytes, files := u.excess(v.high, v.low)
+		if bytes == 0 && files == 0 {
+			return
+		}
+		_ = v.evictWhile(func(b, f int64) bool { return b < bytes || f < files }) // counted there
 	}
 }
 
@@ -123,7 +124,7 @@ func (v *volume) probe() error {
 		if err != nil {
 			return err
 		}
-		defer f.Close() //nolint:errcheck // synced
+		defer f.Close()
 		b := make([]byte, probeBytes)
 		if _, err := f.Write(b); err != nil {
 			return err

@@ -49,7 +49,9 @@ type volume struct {
 	log       *slog.Logger
 	memory    *memory
 	run       string // prefix of this process's temporary files
-	serial    atomic.Uint64
+
+	upkeepEvery time.Duration
+	serial      atomic.Uint64
 
 	evicting sync.Mutex
 	keys     [256]sync.Mutex
@@ -59,7 +61,6 @@ type volume struct {
 	loaded   [folders]bool
 	loading  bool
 	epoch    int            // of the index; grows when it is thrown away
-	version  uint32         // the last one given
 	reserved int64          // bytes being written or removed, on top of index.bytes
 	graves   map[hash]grave // see graves.go
 	health   health
@@ -85,7 +86,7 @@ func openVolume(cfg VolumeConfig, disk DiskConfig, opts Options, files fileSyste
 	v := &volume{
 		path: cfg.Path, maxSize: int64(cfg.MaxSize), high: float64(disk.High), low: float64(disk.Low),
 		files: files, now: opts.Now, log: opts.Log.With("volume", cfg.Path), memory: m,
-		run: rand.Text() + "-", index: newIndex(), graves: make(map[hash]grave),
+		run: rand.Text() + "-", upkeepEvery: opts.upkeepEvery, index: newIndex(), graves: make(map[hash]grave),
 		health: health{state: StateOK},
 		chores: make(chan chore, 1024), load: make(chan struct{}, 1),
 	}
@@ -129,14 +130,14 @@ func (v *volume) attach() error {
 
 func lockFolder(path string) (*os.File, error) {
 	name := filepath.Join(path, "lock")
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // the volume's own
-	if errors.Is(err, unix.EROFS) {                           // a disk that made itself read-only can still be read
-		f, err = os.Open(name) //nolint:gosec // the same
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, unix.EROFS) { // a disk that made itself read-only can still be read
+		f, err = os.Open(name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock folder: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil { //nolint:gosec // a descriptor fits
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("%w: end it, or give this one another path in cache.volumes", ErrLocked)
@@ -241,14 +242,6 @@ func (v *volume) fault(err error, write bool) {
 	}
 }
 
-func (v *volume) nextVersion() uint32 {
-	v.version++
-	if v.version == 0 { // 0 means none
-		v.version++
-	}
-	return v.version
-}
-
 func (v *volume) name(h hash) string {
 	s := h.String()
 	return v.path + "/entries/" + s[:2] + "/" + s
@@ -263,10 +256,10 @@ func fingerprint(info fs.FileInfo) uint32 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		inode = s.Ino
 	}
-	x := inode*0x9e3779b97f4a7c15 ^ uint64(info.ModTime().UnixNano()) //nolint:gosec // bits, not a number
+	x := inode*0x9e3779b97f4a7c15 ^ uint64(info.ModTime().UnixNano())
 	x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>32 ^ uint64(info.Size())) * 0x94d049bb133111eb //nolint:gosec // the same
-	return uint32(x>>32) | 1                                   //nolint:gosec // the same
+	x = (x ^ x>>32 ^ uint64(info.Size())) * 0x94d049bb133111eb
+	return uint32(x>>32) | 1
 }
 
 func (v *volume) stats() VolumeStats {

@@ -233,7 +233,7 @@ func (v *volume) commit(d *draft, temporary string, info fs.FileInfo, reserved i
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.reserved -= reserved
-	version := v.nextVersion()
+	version := v.memory.nextVersion()
 	v.index.put(record{
 		hash: d.hash, access: v.now().UnixNano(), fetched: toNano(d.meta.FetchStart),
 		blocks: blocksOf(size), stamp: fingerprint(info), version: version,
