@@ -19,15 +19,16 @@ const (
 func Photo() []byte {
 	img := image.NewNRGBA(image.Rect(0, 0, photoWidth, photoHeight))
 	const shore = 0.66
+	s := newScene()
 	for y := range photoHeight {
 		for x := range photoWidth {
-			u := float64(x) / photoWidth * 1.38
+			u := float64(x) / photoWidth * sceneWidth
 			v := float64(y) / photoHeight
 			var c rgb
 			if v < shore {
-				c = land(u, v)
+				c = s.land(u, v)
 			} else {
-				c = lake(u, v, shore)
+				c = s.lake(u, v, shore)
 			}
 			grain := hash(x, y, 99) + hash(x, y, 98) - 1
 			img.SetNRGBA(x, y, c.add(0.018*grain).with(1))
@@ -40,34 +41,64 @@ func Photo() []byte {
 	return b.Bytes()
 }
 
-// land is what lies above the shore.
-func land(u, v float64) rgb {
-	c := sky(u, v)
-	ridges := []struct {
+// sceneWidth is the width of the picture where its height is 1.
+const sceneWidth = 1.38
+
+// scene is what the picture shows: ridges from far to near.
+type scene struct{ ridges []ridge }
+
+type ridge struct {
+	colour rgb
+	// tops are the heights of its crest, from left to right in steps of crestStep.
+	tops []float64
+	seed uint32
+	snow bool
+}
+
+const crestStep = 1.0 / 4096
+
+func newScene() scene {
+	shapes := []struct {
 		height, rough, scale float64
-		colour               rgb
+		ridge
 	}{
-		{0.36, 0.16, 2.2, rgb{0.45, 0.42, 0.55}},
-		{0.47, 0.14, 3.1, rgb{0.29, 0.30, 0.40}},
-		{0.57, 0.10, 4.7, rgb{0.13, 0.19, 0.18}},
+		{0.36, 0.16, 2.2, ridge{colour: rgb{0.45, 0.42, 0.55}, seed: 20, snow: true}},
+		{0.47, 0.14, 3.1, ridge{colour: rgb{0.29, 0.30, 0.40}, seed: 30, snow: true}},
+		{0.57, 0.10, 4.7, ridge{colour: rgb{0.13, 0.19, 0.18}, seed: 40}},
 	}
-	for i, r := range ridges {
-		seed := uint32(20 + 10*i)
-		top := r.height + r.rough*(clouds(u*r.scale, 3.7, 6, seed)-0.5)*2
+	var s scene
+	for _, shape := range shapes {
+		r := shape.ridge
+		for u := 0.0; u < sceneWidth+crestStep; u += crestStep {
+			r.tops = append(r.tops, shape.height+shape.rough*(clouds(u*shape.scale, 3.7, 6, r.seed)-0.5)*2)
+		}
+		s.ridges = append(s.ridges, r)
+	}
+	return s
+}
+
+func (r ridge) top(u float64) float64 {
+	return r.tops[min(max(int(u/crestStep), 0), len(r.tops)-1)]
+}
+
+// land is what lies above the shore: the nearest ridge that is high enough, or the sky.
+func (s scene) land(u, v float64) rgb {
+	for i := len(s.ridges) - 1; i >= 0; i-- {
+		r := s.ridges[i]
+		top := r.top(u)
 		if v < top {
 			continue
 		}
-		rock := clouds(u*30, v*42, 4, seed+5)
-		light := 0.75 + 0.6*(rock-0.5) + 0.9*(clouds(u*9+v*3, v*11, 3, seed+7)-0.5)
+		rock := clouds(u*30, v*42, 4, r.seed+5)
+		light := 0.75 + 0.6*(rock-0.5) + 0.9*(clouds(u*9+v*3, v*11, 3, r.seed+7)-0.5)
 		haze := step(0, 0.2, v-top) * 0.25
-		c = r.colour.scale(light).mix(rgb{0.80, 0.62, 0.55}, haze*(1-float64(i)/3))
-		// Snow lies on what is high and flat enough.
-		if i < 2 {
-			snow := step(0.50, 0.62, rock) * step(0.12, 0.02, v-top)
-			c = c.mix(rgb{0.93, 0.89, 0.92}, snow)
+		c := r.colour.scale(light).mix(rgb{0.80, 0.62, 0.55}, haze*(1-float64(i)/3))
+		if r.snow { // it lies on what is high and flat enough
+			c = c.mix(rgb{0.93, 0.89, 0.92}, step(0.50, 0.62, rock)*step(0.12, 0.02, v-top))
 		}
+		return c
 	}
-	return c
+	return sky(u, v)
 }
 
 func sky(u, v float64) rgb {
@@ -82,10 +113,10 @@ func sky(u, v float64) rgb {
 }
 
 // lake mirrors the land in moving water.
-func lake(u, v, shore float64) rgb {
+func (s scene) lake(u, v, shore float64) rgb {
 	depth := (v - shore) / (1 - shore)
 	ripple := (clouds(u*6, v*90, 3, 60) - 0.5) * (0.006 + 0.05*depth)
-	mirrored := land(u+ripple, shore-(v-shore)*0.9+ripple*0.6)
+	mirrored := s.land(u+ripple, shore-(v-shore)*0.9+ripple*0.6)
 	water := mirrored.mix(rgb{0.10, 0.20, 0.30}, 0.35+0.25*depth)
 	sparkle := step(0.72, 0.9, noise(u*40, v*220, 61)) * math.Exp(-math.Abs(u-0.95)*5)
 	return water.add(0.35 * sparkle)
