@@ -91,13 +91,13 @@ func (r *record) independent() bool {
 // stale. Validated is whether the origin was just asked on behalf of this request.
 func (x *exchange) fromCache(f fetch, wanted []header.Format, validated bool) bool {
 	p, ttl, now := x.p, x.set.ttl, x.p.now()
-	// source names the original that all markers passed were made from.
+	// source names the original that all markers passed were made from, and left
+	// are the formats from the first one that nothing is known of.
 	var source int64
-	resolved := true
-	for _, format := range wanted {
-		e, ok := p.find(f.form(format.String()))
+	left := wanted
+	for len(left) > 0 {
+		e, ok := p.find(f.form(left[0].String()))
 		if !ok {
-			resolved = false
 			break
 		}
 		if e.record.kind == variant {
@@ -106,10 +106,9 @@ func (x *exchange) fromCache(f fetch, wanted []header.Format, validated bool) bo
 		}
 		closeEntry(e.Entry)
 		if source != 0 && source != e.record.source {
-			resolved = false
 			break
 		}
-		source = e.record.source
+		source, left = e.record.source, left[1:]
 	}
 
 	e, ok := p.find(f.form(formOriginal))
@@ -117,12 +116,12 @@ func (x *exchange) fromCache(f fetch, wanted []header.Format, validated bool) bo
 		return false
 	}
 	defer closeEntry(e.Entry)
-	left := ttl.Left(e.record.freshness, now)
+	fresh := ttl.Left(e.record.freshness, now) > 0
 	switch e.record.kind {
 	case gone:
 		return x.fromGone(e, now)
 	case foreign:
-		if left <= 0 {
+		if !fresh {
 			return false
 		}
 		x.passThrough()
@@ -137,15 +136,15 @@ func (x *exchange) fromCache(f fetch, wanted []header.Format, validated bool) bo
 		size: e.Size(), write: e.WriteTo, section: e.section,
 	}
 	switch {
-	case left <= 0 && !validated:
+	case !fresh && !validated:
 		if !ttl.Usable(e.record.freshness, now) {
 			return false
 		}
 		p.refresh(x.set, f, wanted)
 		rep.did, rep.cacheControl = didStale, ttl.ShortAge(e.record.freshness, now)
-	case len(wanted) == 0, !e.record.transformable, resolved && source == e.record.source:
+	case len(wanted) == 0, !e.record.transformable, len(left) == 0 && source == e.record.source:
 		rep.did, rep.cacheControl = didOriginal, ttl.LongAge(e.record.freshness, now)
-	case p.resting.rests(f.form(wanted[0].String())):
+	case len(left) > 0 && p.resting.rests(f.form(left[0].String())):
 		rep.did, rep.cacheControl = didMiss, ttl.ShortAge(e.record.freshness, now)
 	default:
 		return false

@@ -61,7 +61,22 @@ type conn struct {
 	free func()
 }
 
+// unreadable is what net/http answers to a request that it cannot read, such as
+// one for `/100%.jpg`, before any handler sees it. The edge would show that to the
+// viewer; elsewhere is what it takes to the true origin, which may know the name.
+const (
+	unreadable = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
+	elsewhere  = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n" +
+		"X-Karui-Reason: request\r\nConnection: close\r\n\r\nkarui cannot read the request\n"
+)
+
 func (c *conn) Write(p []byte) (int, error) {
+	if len(p) == len(unreadable) && string(p) == unreadable {
+		if _, err := c.Write([]byte(elsewhere)); err != nil {
+			return 0, err
+		}
+		return len(p), nil
+	}
 	n, err := c.push(func(sent int64) (int64, error) {
 		n, err := c.TCPConn.Write(p[sent:])
 		return int64(n), err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -376,6 +377,27 @@ func TestStartThatFailsSaysWhy(t *testing.T) {
 				t.Errorf("Run: %v, want a word about %s", err, test.want)
 			}
 		})
+	}
+}
+
+// What net/http cannot read is the true origin's to answer.
+func TestRequestThatCannotBeRead(t *testing.T) {
+	r := start(t, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /100%.jpg HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 503 || resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("X-Karui-Reason") != "request" {
+		t.Errorf("status %d, %v", resp.StatusCode, resp.Header)
 	}
 }
 
