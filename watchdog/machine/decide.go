@@ -141,16 +141,13 @@ func (d *decision) order() {
 	if !d.o.Read {
 		return
 	}
-	if i := d.Intent; i != nil {
-		// A swap was begun and its end is not known: it is known now.
-		d.Intent = nil
-		if d.o.Order == i.To {
-			d.Known = true
-			s, told := finish(*d.State, *i, d.o.At, true)
-			*d.State = s
-			for _, n := range told {
-				d.add(n)
-			}
+	if d.Intent != nil {
+		s, told := Settle(*d.State, d.o.Order, d.o.At)
+		*d.State = s
+		for _, n := range told {
+			d.add(n)
+		}
+		if len(told) > 0 {
 			return
 		}
 	}
@@ -180,6 +177,19 @@ func (d *decision) order() {
 	if d.Order == event.OrderDirect && d.Episode == nil {
 		d.Episode = &Episode{Since: d.o.At, ID: id, Reminded: d.o.At}
 	}
+}
+
+// Settle takes over a swap that was begun and whose end is not known, once the
+// order was read: it went through, or it did not.
+func Settle(before State, order event.Order, at time.Time) (State, []Notice) {
+	s := before.clone()
+	i := s.Intent
+	s.Intent = nil
+	if i == nil || i.To != order {
+		return s, nil
+	}
+	s.Known = true
+	return finish(s, *i, at, true)
 }
 
 // act decides on a swap.

@@ -40,8 +40,12 @@ func (e *BusyError) Error() string {
 // Lock is held until Unlock, or until the process ends.
 type Lock struct{ file *os.File }
 
-// Unlock lets go.
-func (l *Lock) Unlock() { l.file.Close() }
+// Unlock lets go. The zero Lock holds nothing.
+func (l *Lock) Unlock() {
+	if l.file != nil {
+		l.file.Close()
+	}
+}
 
 // Lock waits for the site's lock, for at most wait. The error is a *BusyError
 // when somebody else still has it, or that ctx ended.
@@ -50,6 +54,15 @@ func (s *Site) Lock(ctx context.Context, what string, wait time.Duration) (*Lock
 		return nil, err
 	}
 	return lock(ctx, filepath.Join(s.dir, "lock"), what, wait)
+}
+
+// LockEdge waits for the lock of whoever waits for the site's last change to
+// reach the edge.
+func (s *Site) LockEdge(ctx context.Context, what string, wait time.Duration) (*Lock, error) {
+	if err := s.make(); err != nil {
+		return nil, err
+	}
+	return lock(ctx, filepath.Join(s.dir, "edge.lock"), what, wait)
 }
 
 // LockRun takes the lock of the daemon, of which there is one a directory.

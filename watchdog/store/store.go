@@ -139,6 +139,26 @@ func (s *Site) Load(target string) (rec Record, note string, err error) {
 	return rec, "", nil
 }
 
+// Peek reads the record as Load does, without setting anything aside, for those
+// who only look. A record about another target is as none.
+func (s *Site) Peek(target string) (Record, error) {
+	var rec Record
+	data, err := readBounded(s.path(), maxState)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Record{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &rec)
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("read state of %s: %w", s.id, err)
+	}
+	if rec.Version != version || rec.Target != target {
+		return Record{}, nil
+	}
+	return rec, nil
+}
+
 // Save writes the record; when it returns nil, a crash cannot undo it.
 func (s *Site) Save(rec Record) error {
 	rec.Version = version

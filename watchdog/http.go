@@ -1,0 +1,101 @@
+package watchdog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// listenAgain is how long it takes until a listener that could not be had is
+// tried again.
+const listenAgain = 30 * time.Second
+
+// listen serves /healthz, /metrics and /status until ctx ends. An address in use
+// does not end the watch.
+func (w *Watchdog) listen(ctx context.Context) {
+	for {
+		err := w.serve(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		w.log.Error("listener failed; it is tried again", "listen", w.Config().Listen, "error", err)
+		timer := time.NewTimer(listenAgain)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+func (w *Watchdog) serve(ctx context.Context) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", w.Config().Listen)
+	if err != nil {
+		return err
+	}
+	w.log.Info("listening", "address", l.Addr().String())
+	server := &http.Server{
+		Handler:           w.Handler(),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10,
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if server.Shutdown(ending) != nil {
+			server.Close()
+		}
+	})
+	err = server.Serve(l)
+	if !stop() {
+		<-ended
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serve: %w", err)
+}
+
+// Handler serves the watchdog's own pages. They hold no secrets and change
+// nothing.
+func (w *Watchdog) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = rw.Write([]byte("ok\n"))
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(w.metrics.registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /status", func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Cache-Control", "no-store")
+		rw.Header().Set("X-Content-Type-Options", "nosniff")
+		status := w.Status()
+		if wantsJSON(r) {
+			rw.Header().Set("Content-Type", "application/json")
+			enc := json.NewEncoder(rw)
+			enc.SetIndent("", "  ")
+			_ = enc.Encode(status)
+			return
+		}
+		rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+		rw.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+		if err := writePage(rw, status); err != nil {
+			w.log.Debug("status page was not delivered", "error", err)
+		}
+	})
+	return mux
+}
+
+func wantsJSON(r *http.Request) bool {
+	return r.URL.Query().Get("format") == "json" || strings.Contains(r.Header.Get("Accept"), "application/json")
+}
