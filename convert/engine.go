@@ -146,14 +146,18 @@ func (e *engine) fromJPEG(j job, source []byte) (made, error) {
 func (e *engine) fromPNG(j job, source []byte) (made, error) {
 	source = preparePNG(source, j.Info.Orientation, needsProfile(j.Info))
 	lossless, why := j.Plan.PNG == PNGLossless, "as the site wants it"
-	if j.Plan.PNG == PNGAuto {
+	switch {
+	case j.Plan.PNG != PNGAuto:
+	case j.Plan.Dial >= 100:
+		lossless, why = true, "the best quality"
+	default:
 		var err error
 		if lossless, why, err = choosePNG(j.Info, source); err != nil {
 			return made{}, err
 		}
-		if lossless && j.Plan.LosslessTooSlow {
-			return made{}, refuseWith(TooSlow, "%s, and that would take about %s of CPU time", why, roundDuration(j.Plan.LosslessCPU))
-		}
+	}
+	if lossless && j.Plan.LosslessTooSlow && j.Plan.PNG == PNGAuto {
+		return made{}, refuseWith(TooSlow, "%s, and that would take about %s of CPU time", why, roundDuration(j.Plan.LosslessCPU))
 	}
 	img, err := loadPNG(source, j.Info.Orientation != 1)
 	if err != nil {
@@ -202,8 +206,12 @@ func (e *engine) fromGIF(j job, source []byte) (made, error) {
 		return made{}, refuseWith(Mismatch, "%s", facts.odd)
 	}
 	lossless, why := chooseGIF(facts)
+	best := j.Plan.Dial >= 100
+	if best {
+		lossless, why = true, "the best quality"
+	}
 	m, err := e.gif(j, source, facts, lossless, why)
-	if err == nil && lossless && !worthwhile(len(m.body), len(source)) && facts.noisy() && j.Plan.CPU < j.Timeout/4 {
+	if err == nil && lossless && !worthwhile(len(m.body), len(source)) && facts.noisy() && !best && j.Plan.CPU < j.Timeout/4 {
 		return e.gif(j, source, facts, false, "lossless would not be smaller")
 	}
 	return m, err

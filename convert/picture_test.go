@@ -118,7 +118,7 @@ func decodeWebP(b []byte) ([]moment, webpFile, error) {
 		if err != nil {
 			return nil, f, err
 		}
-		return []moment{{img: toNRGBA(img)}}, f, nil
+		return []moment{{img: video(img)}}, f, nil
 	}
 	canvas := image.NewNRGBA(image.Rect(0, 0, f.width, f.height))
 	var shown []moment
@@ -141,7 +141,7 @@ func decodeWebP(b []byte) ([]moment, webpFile, error) {
 		if fr.head[15]&2 != 0 { // do not blend
 			op = draw.Src
 		}
-		draw.Draw(canvas, place, img, img.Bounds().Min, op)
+		draw.Draw(canvas, place, video(img), image.Point{}, op)
 		now := image.NewNRGBA(canvas.Rect)
 		copy(now.Pix, canvas.Pix)
 		shown = append(shown, moment{now, fr.delay()})
@@ -150,6 +150,33 @@ func decodeWebP(b []byte) ([]moment, webpFile, error) {
 		}
 	}
 	return shown, f, nil
+}
+
+// video turns what golang.org/x/image makes of a lossy WebP into sRGB. It says YCbCr of the full range, as in a JPEG,
+// where WebP has the range of video, 16..235.
+func video(img image.Image) *image.NRGBA {
+	var ycc *image.YCbCr
+	alpha := func(int, int) uint8 { return 255 }
+	switch src := img.(type) {
+	case *image.YCbCr:
+		ycc = src
+	case *image.NYCbCrA:
+		ycc = &src.YCbCr
+		alpha = func(x, y int) uint8 { return src.A[src.AOffset(x, y)] }
+	default:
+		return toNRGBA(img)
+	}
+	out := image.NewNRGBA(image.Rect(0, 0, ycc.Rect.Dx(), ycc.Rect.Dy()))
+	clip := func(v float64) uint8 { return uint8(min(max(v+0.5, 0), 255)) }
+	for y := range out.Rect.Dy() {
+		for x := range out.Rect.Dx() {
+			at := ycc.COffset(x, y)
+			l := 255.0 / 219 * (float64(ycc.Y[ycc.YOffset(x, y)]) - 16)
+			u, v := 255.0/224*(float64(ycc.Cb[at])-128), 255.0/224*(float64(ycc.Cr[at])-128)
+			out.SetNRGBA(x, y, color.NRGBA{clip(l + 1.402*v), clip(l - 0.344136*u - 0.714136*v), clip(l + 1.772*u), alpha(x, y)})
+		}
+	}
+	return out
 }
 
 // distance is the mean CIEDE2000 of two pictures over at most about most pixels, both shown on grey.
