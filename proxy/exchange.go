@@ -73,7 +73,7 @@ func (x *exchange) send(rep reply) {
 	if x.negotiated {
 		h["Vary"] = []string{rules.VaryAccept(h["Vary"])}
 	}
-	if x.p.draining() {
+	if x.last() {
 		h["Connection"] = []string{"close"}
 	}
 	if x.set.edge.DebugHeaders {
@@ -119,6 +119,12 @@ func (x *exchange) send(rep reply) {
 	}
 }
 
+// last tells whether the connection is to end with this answer: in a drain, and
+// after a request with a body. Nobody reads that body, and on a connection that
+// stays net/http would wait for all of it before it answers, which the viewer
+// may never send.
+func (x *exchange) last() bool { return x.p.draining() || x.r.ContentLength != 0 }
+
 // unavailable answers 503, so that the edge asks the true origin.
 func (x *exchange) unavailable(why reason) {
 	text := "karui is not available: " + string(why) + "\n"
@@ -142,7 +148,7 @@ func (x *exchange) plain(status int, extra http.Header, text string) {
 	if x.negotiated {
 		h["Vary"] = []string{"Accept"}
 	}
-	if x.p.draining() {
+	if x.last() {
 		h["Connection"] = []string{"close"}
 	}
 	x.status, x.begun = status, true
@@ -150,5 +156,14 @@ func (x *exchange) plain(status int, extra http.Header, text string) {
 	if x.r.Method != http.MethodHead {
 		n, _ := io.WriteString(x.w, text) // a viewer that left needs no text
 		x.bytes += int64(n)
+	}
+}
+
+// closeIfNeeded ends the connection after the answer when the proxy drains, and
+// when the request has a body: net/http would read that to its end before it sends
+// the answer, and wait for a viewer that never sends it.
+func (x *exchange) closeIfNeeded(h http.Header) {
+	if x.p.draining() || x.r.ContentLength != 0 {
+		h["Connection"] = []string{"close"}
 	}
 }

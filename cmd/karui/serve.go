@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -73,6 +74,8 @@ func (s *serving) run(cmd *cobra.Command, _ []string) error {
 	for _, w := range loaded.Warnings {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
 	}
+	// net/http's client takes no logger: what it says of an origin that sends too much goes to the standard one.
+	slog.SetDefault(slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil)))
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)

@@ -1,0 +1,285 @@
+package acceptance
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/image/webp"
+)
+
+// clip is a decoded picture: one frame for a still one.
+type clip struct {
+	frames []frame
+	// plays is how often it is shown, 0 for ever; it says nothing about a still picture.
+	plays int
+	// profile is an embedded colour profile, exif and xmp embedded metadata.
+	profile, exif, xmp []byte
+}
+
+type frame struct {
+	img *image.NRGBA
+	ms  int
+}
+
+func (c clip) size() image.Point { return c.frames[0].img.Bounds().Size() }
+
+// shownFor is how long a frame is shown: browsers take delays of 10 ms and less for 100 ms.
+func (f frame) shownFor() int {
+	if f.ms <= 10 {
+		return 100
+	}
+	return f.ms
+}
+
+// total is how long one round of an animation takes, in ms.
+func (c clip) total() (ms int) {
+	for _, f := range c.frames {
+		ms += f.shownFor()
+	}
+	return ms
+}
+
+// at is the frame that shows so many ms after the start.
+func (c clip) at(ms int) *image.NRGBA {
+	for _, f := range c.frames {
+		if ms < f.shownFor() {
+			return f.img
+		}
+		ms -= f.shownFor()
+	}
+	return c.frames[len(c.frames)-1].img
+}
+
+type chunk struct {
+	id   string
+	data []byte
+}
+
+func chunks(b []byte) ([]chunk, error) {
+	var found []chunk
+	for len(b) > 0 {
+		if len(b) < 8 {
+			return nil, fmt.Errorf("%d stray bytes", len(b))
+		}
+		n := binary.LittleEndian.Uint32(b[4:])
+		if uint64(n) > uint64(len(b)-8) {
+			return nil, fmt.Errorf("chunk %q of %d bytes in %d", b[:4], n, len(b)-8)
+		}
+		found = append(found, chunk{string(b[:4]), b[8 : 8+n]})
+		b = b[min(len(b), 8+int(n)+int(n)%2):]
+	}
+	return found, nil
+}
+
+// decodeWebP decodes a WebP file, animations included, with golang.org/x/image
+// and not with libwebp, which made it.
+func decodeWebP(b []byte) (clip, error) {
+	if len(b) < 12 || string(b[:4]) != "RIFF" || string(b[8:12]) != "WEBP" {
+		return clip{}, errors.New("not a WebP file")
+	}
+	if size := binary.LittleEndian.Uint32(b[4:]); int(size) != len(b)-8 {
+		return clip{}, fmt.Errorf("RIFF size %d in a file of %d bytes", size, len(b))
+	}
+	list, err := chunks(b[12:])
+	if err != nil {
+		return clip{}, err
+	}
+	var c clip
+	var canvas *image.NRGBA
+	for _, ch := range list {
+		switch ch.id {
+		case "ICCP":
+			c.profile = ch.data
+		case "EXIF":
+			c.exif = ch.data
+		case "XMP ":
+			c.xmp = ch.data
+		case "VP8X":
+			canvas = image.NewNRGBA(image.Rect(0, 0, 1+int(uint24(ch.data[4:])), 1+int(uint24(ch.data[7:]))))
+		case "ANIM":
+			c.plays = int(binary.LittleEndian.Uint16(ch.data[4:]))
+		case "ANMF":
+			if err := c.addFrame(canvas, ch.data); err != nil {
+				return clip{}, fmt.Errorf("frame %d: %w", len(c.frames), err)
+			}
+		}
+	}
+	if len(c.frames) > 0 {
+		return c, nil
+	}
+	img, err := webp.Decode(bytes.NewReader(b))
+	if err != nil {
+		return clip{}, err
+	}
+	c.frames = []frame{{img: plain(img)}}
+	return c, nil
+}
+
+func uint24(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 }
+
+// addFrame decodes one ANMF chunk and puts it onto the canvas.
+func (c *clip) addFrame(canvas *image.NRGBA, data []byte) error {
+	if canvas == nil || len(data) < 16 {
+		return errors.New("no canvas or no header")
+	}
+	x, y := 2*int(uint24(data)), 2*int(uint24(data[3:]))
+	w, h := 1+int(uint24(data[6:])), 1+int(uint24(data[9:]))
+	ms, flags := int(uint24(data[12:])), data[15]
+	list, err := chunks(data[16:])
+	if err != nil {
+		return err
+	}
+	// A frame's chunks make a file of their own once a header stands before them.
+	var inner []byte
+	for _, ch := range list {
+		if ch.id == "ALPH" {
+			head := make([]byte, 10)
+			head[0] = 0x10
+			head[4], head[5], head[6] = byte(w-1), byte((w-1)>>8), byte((w-1)>>16)
+			head[7], head[8], head[9] = byte(h-1), byte((h-1)>>8), byte((h-1)>>16)
+			inner = append(appendChunk(nil, "VP8X", head), inner...)
+		}
+		inner = appendChunk(inner, ch.id, ch.data)
+	}
+	file := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(inner)+4))
+	file = append(append(file, "WEBP"...), inner...)
+	decoded, err := webp.Decode(bytes.NewReader(file))
+	if err != nil {
+		return err
+	}
+	img := plain(decoded)
+	at := image.Rect(x, y, x+w, y+h)
+	if !at.In(canvas.Bounds()) || img.Bounds().Size() != at.Size() {
+		return fmt.Errorf("frame %v of %v on a canvas of %v", at, img.Bounds(), canvas.Bounds())
+	}
+	op := draw.Over
+	if flags&2 != 0 {
+		op = draw.Src
+	}
+	draw.Draw(canvas, at, img, image.Point{}, op)
+	shown := image.NewNRGBA(canvas.Bounds())
+	copy(shown.Pix, canvas.Pix)
+	c.frames = append(c.frames, frame{img: shown, ms: ms})
+	if flags&1 != 0 {
+		draw.Draw(canvas, at, image.Transparent, image.Point{}, draw.Src)
+	}
+	return nil
+}
+
+func appendChunk(b []byte, id string, data []byte) []byte {
+	b = append(b, id...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(data)))
+	b = append(b, data...)
+	if len(data)%2 == 1 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// plain turns what a decoder gives into 8 bit RGBA. WebP's YCbCr is of limited
+// range, which image/color does not know.
+func plain(img image.Image) *image.NRGBA {
+	bounds := img.Bounds()
+	out := image.NewNRGBA(image.Rect(0, 0, bounds.Dx(), bounds.Dy()))
+	switch src := img.(type) {
+	case *image.YCbCr:
+		limited(out, src, nil)
+	case *image.NYCbCrA:
+		limited(out, &src.YCbCr, src)
+	default:
+		draw.Draw(out, out.Bounds(), img, bounds.Min, draw.Src)
+	}
+	return out
+}
+
+func limited(out *image.NRGBA, src *image.YCbCr, alpha *image.NYCbCrA) {
+	clamp := func(v int) uint8 { return uint8(min(255, max(0, v>>16))) }
+	for y := range out.Rect.Dy() {
+		for x := range out.Rect.Dx() {
+			yo, co := src.YOffset(x+src.Rect.Min.X, y+src.Rect.Min.Y), src.COffset(x+src.Rect.Min.X, y+src.Rect.Min.Y)
+			l, u, v := 76309*(int(src.Y[yo])-16)+32768, int(src.Cb[co])-128, int(src.Cr[co])-128
+			p := out.Pix[out.PixOffset(x, y):]
+			p[0], p[1], p[2], p[3] = clamp(l+104597*v), clamp(l-25675*u-53279*v), clamp(l+132201*u), 255
+			if alpha != nil {
+				p[3] = alpha.A[alpha.AOffset(x+src.Rect.Min.X, y+src.Rect.Min.Y)]
+			}
+		}
+	}
+}
+
+// The tests' own WebP decoder is held against dwebp, so that a fault of the
+// tests is not taken for one of karui.
+func TestHarnessDecodesWebPAsDwebpDoes(t *testing.T) {
+	for _, tool := range []string{"cwebp", "dwebp"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed", tool)
+		}
+	}
+	dir := t.TempDir()
+	in, out, back := filepath.Join(dir, "in.png"), filepath.Join(dir, "out.webp"), filepath.Join(dir, "back.png")
+	for name, args := range map[string][]string{"lossy": {"-q", "80"}, "lossless": {"-lossless"}} {
+		if err := os.WriteFile(in, logo(t, 3), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, cmd := range []*exec.Cmd{
+			exec.Command("cwebp", append(args, "-quiet", in, "-o", out)...),
+			exec.Command("dwebp", "-quiet", "-nofancy", out, "-o", back),
+		} {
+			if b, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %v\n%s", cmd.Args, err, b)
+			}
+		}
+		file, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours, err := decodeWebP(file)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		theirs := decodeFile(t, back)
+		worst := 0
+		for i := 0; i < len(theirs.Pix); i += 4 {
+			if theirs.Pix[i+3] == 0 && ours.frames[0].img.Pix[i+3] == 0 {
+				continue
+			}
+			for j := range 4 {
+				worst = max(worst, abs(int(theirs.Pix[i+j])-int(ours.frames[0].img.Pix[i+j])))
+			}
+		}
+		if worst > 2 {
+			t.Errorf("%s: a sample differs by %d", name, worst)
+		}
+	}
+}
+
+func abs(n int) int { return max(n, -n) }
+
+func decodeFile(t *testing.T, name string) *image.NRGBA {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	img, _, err := image.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := image.NewNRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
+	for y := range out.Rect.Dy() {
+		for x := range out.Rect.Dx() {
+			out.SetNRGBA(x, y, color.NRGBAModel.Convert(img.At(x+img.Bounds().Min.X, y+img.Bounds().Min.Y)).(color.NRGBA))
+		}
+	}
+	return out
+}
