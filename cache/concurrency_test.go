@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,6 +138,72 @@ func TestDeletedStaysAway(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The same to the letter: a Delete between a read of a file that the index does not
+// know yet, and the note of it in the index; also when the file cannot be removed.
+func TestDeleteDuringTheFirstRead(t *testing.T) {
+	for _, stuck := range []bool{false, true} {
+		files := &faulty{}
+		c, _ := openOn(t, testConfig(t.TempDir()), roomy(), files, newClock().Now)
+		key := Key{Path: "/a"}
+		if err := c.Put(key, Meta{FetchStart: at(1)}, []byte("old")); err != nil {
+			t.Fatal(err)
+		}
+		loading := make(chan struct{})
+		var first atomic.Bool
+		files.break_(func(op, _ string) error {
+			switch {
+			case op == "names":
+				<-loading
+			case op == "remove" && stuck:
+				return syscall.EBUSY
+			case op == "read" && first.CompareAndSwap(false, true):
+				if err := c.Delete(key, at(1)); stuck != (err != nil) {
+					t.Errorf("Delete: %v", err)
+				}
+			}
+			return nil
+		})
+		c.volume.reload()
+		if e, ok := c.Get(key); ok { // it was there when it was opened
+			_ = e.Close()
+		}
+		settle(c)
+		if _, ok := c.Get(key); ok || !first.Load() {
+			t.Errorf("a deleted entry came back: %v", ok)
+		}
+		close(loading)
+	}
+}
+
+// An eviction that has chosen its victim leaves a file alone that was put meanwhile.
+func TestPutDuringEviction(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Memory = 0
+	files := &faulty{}
+	c, _ := openOn(t, cfg, roomy(), files, newClock().Now)
+	key := Key{Path: "/a"}
+	if err := c.Put(key, Meta{FetchStart: at(1)}, []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	// The lock of the key is held, so that the eviction waits with its victim.
+	lock := c.volume.keyLock(key.hash())
+	lock.Lock()
+	evicted := make(chan struct{})
+	go func() {
+		defer close(evicted)
+		c.volume.evict(0, 1)
+	}()
+	for c.Stats().Volumes[0].Files != 0 {
+		runtime.Gosched()
+	}
+	c.volume.mu.Lock() // as the commit of a Put does it, which has the lock
+	c.volume.index.put(record{hash: key.hash(), version: c.memory.nextVersion()})
+	c.volume.mu.Unlock()
+	lock.Unlock()
+	<-evicted
+	check(t, c, key, Meta{FetchStart: at(1)}, []byte("old"))
 }
 
 // A slow write of one key holds nobody up: not a Get of another key, nor of the

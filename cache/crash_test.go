@@ -131,6 +131,7 @@ func TestCrash(t *testing.T) { killAgainAndAgain(t, 50, crashRoomy) }
 // With a volume that is always full, entries may also be gone.
 func TestCrashWhileEvicting(t *testing.T) { killAgainAndAgain(t, 15, 1<<20) }
 
+// killAgainAndAgain does the given number of rounds, or KARUI_TEST_CRASH_ROUNDS.
 func killAgainAndAgain(t *testing.T, rounds int, limit int64) {
 	if testing.Short() {
 		rounds = 5

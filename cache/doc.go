@@ -31,6 +31,11 @@
 //   - A disk that changes the bytes of a file without a read error, after its
 //     verification and without a new modification time, is not caught before the
 //     next start of the process.
+//   - What goes first for room is close to what was used least recently, not exact:
+//     the oldest of some random entries, by a time of use that a restart knows to
+//     the hour.
+//   - That a key was deleted is remembered for minutes, and not across a restart;
+//     a file that the disk did not let go may then be found again.
 //   - Space of removed files that are still open as an Entry is not counted.
 //   - Checksums are against accidents (XXH64), not against somebody who can write
 //     to the cache folder.
