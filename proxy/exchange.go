@@ -73,9 +73,7 @@ func (x *exchange) send(rep reply) {
 	if x.negotiated {
 		h["Vary"] = []string{rules.VaryAccept(h["Vary"])}
 	}
-	if x.last() {
-		h["Connection"] = []string{"close"}
-	}
+	x.closeIfNeeded(h)
 	if x.set.edge.DebugHeaders {
 		h[didHeader] = []string{string(rep.did)}
 		if rep.saved > 0 {
@@ -119,12 +117,6 @@ func (x *exchange) send(rep reply) {
 	}
 }
 
-// last tells whether the connection is to end with this answer: in a drain, and
-// after a request with a body. Nobody reads that body, and on a connection that
-// stays net/http would wait for all of it before it answers, which the viewer
-// may never send.
-func (x *exchange) last() bool { return x.p.draining() || x.r.ContentLength != 0 }
-
 // unavailable answers 503, so that the edge asks the true origin.
 func (x *exchange) unavailable(why reason) {
 	text := "karui is not available: " + string(why) + "\n"
@@ -148,9 +140,7 @@ func (x *exchange) plain(status int, extra http.Header, text string) {
 	if x.negotiated {
 		h["Vary"] = []string{"Accept"}
 	}
-	if x.last() {
-		h["Connection"] = []string{"close"}
-	}
+	x.closeIfNeeded(h)
 	x.status, x.begun = status, true
 	x.w.WriteHeader(status)
 	if x.r.Method != http.MethodHead {
@@ -160,10 +150,18 @@ func (x *exchange) plain(status int, extra http.Header, text string) {
 }
 
 // closeIfNeeded ends the connection after the answer when the proxy drains, and
-// when the request has a body: net/http would read that to its end before it sends
-// the answer, and wait for a viewer that never sends it.
+// when the request has a body, see ignoreBody.
 func (x *exchange) closeIfNeeded(h http.Header) {
 	if x.p.draining() || x.r.ContentLength != 0 {
 		h["Connection"] = []string{"close"}
+	}
+}
+
+// ignoreBody keeps net/http from waiting for a body that the viewer announced and
+// may never send. None of the methods served has a use for one.
+func (x *exchange) ignoreBody() {
+	if x.r.ContentLength != 0 {
+		// Without deadlines, in tests that have no connection, nothing waits either.
+		_ = http.NewResponseController(x.w).SetReadDeadline(x.start)
 	}
 }
