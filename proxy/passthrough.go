@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 
 	"karui/proxy/flight"
 	"karui/proxy/origin"
@@ -30,18 +29,13 @@ func (b *copyBuffers) put(buf *[]byte) { b.pool.Put(buf) }
 
 // passThrough asks the origin for this viewer alone and streams what it says:
 // every end-to-end header both ways, ranges and conditions included. Only what
-// is meant for karui, and not for the viewer, becomes a 503.
+// is meant for karui, and not for the viewer, becomes a 503. A body, which none of
+// the methods served has a use for, is not sent.
 func (x *exchange) passThrough() {
 	request := origin.Request{
 		Method: x.r.Method,
 		Target: x.target.Path + x.target.Query,
 		Header: x.r.Header,
-	}
-	if x.r.Method == http.MethodOptions && x.r.ContentLength != 0 {
-		request.Body = &pacedBody{
-			body: x.r.Body, control: http.NewResponseController(x.w), idle: x.set.limits.IdleTimeout, now: x.p.now,
-		}
-		request.Length = x.r.ContentLength
 	}
 	response, err := x.p.ask(x.r.Context(), x.site, request)
 	if err != nil {
@@ -167,18 +161,4 @@ func (p *Proxy) ask(ctx context.Context, s *site, r origin.Request) (*origin.Res
 	response, err := s.origin.Do(ctx, r)
 	p.metrics.fetched(s.config.ID, response, err)
 	return response, err
-}
-
-// pacedBody is a viewer's body with a limit on every pause.
-type pacedBody struct {
-	body    io.Reader
-	control *http.ResponseController
-	idle    time.Duration
-	now     func() time.Time
-}
-
-func (b *pacedBody) Read(p []byte) (int, error) {
-	// Where deadlines are not supported the server's own limits hold.
-	_ = b.control.SetReadDeadline(b.now().Add(b.idle))
-	return b.body.Read(p)
 }

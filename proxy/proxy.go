@@ -122,6 +122,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.metrics.active.Inc()
 	defer p.metrics.active.Dec()
 	defer x.finish()
+	x.ignoreBody()
 	x.serve()
 }
 

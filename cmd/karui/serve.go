@@ -76,6 +76,11 @@ func (s *serving) run(cmd *cobra.Command, _ []string) error {
 	}
 	// net/http's client takes no logger: what it says of an origin that sends too much goes to the standard one.
 	slog.SetDefault(slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil)))
+	// Libraries that log on their own, as net/http does about strange bytes of an
+	// origin, must not break the lines of JSON.
+	slog.SetLogLoggerLevel(slog.LevelDebug)
+	slog.SetDefault(slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil)))
+
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
