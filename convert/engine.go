@@ -203,7 +203,7 @@ func (e *engine) fromGIF(j job, source []byte) (made, error) {
 		return made{}, refusal{codeOfDefect(err), err.Error()}
 	}
 	if facts.odd != "" {
-		return made{}, refuseWith(Mismatch, "%s", facts.odd)
+		return made{}, refuseWith(OddCanvas, "%s", facts.odd)
 	}
 	lossless, why := chooseGIF(facts)
 	best := j.Plan.Dial >= 100

@@ -115,7 +115,11 @@ func implausible(r result, body []byte, id uint64) string {
 	case r.CPU < 0 || r.Bytes < 0:
 		return "a negative amount"
 	}
-	return ""
+	switch r.Code {
+	case Converted, NotSmaller, NotConvertible, OddCanvas, TooSlow, Broken, Truncated, DecodeFailed, EncodeFailed, Mismatch:
+		return ""
+	}
+	return fmt.Sprintf("code %q, which workers do not use", r.Code) // it would become a label in metrics
 }
 
 // died tells apart why a process is gone that was not killed from here.

@@ -18,6 +18,7 @@ type gifFrame struct {
 	x, y, w, h  int
 	transparent bool
 	disposal    int
+	table       bool // of colours: its own or the global one
 }
 
 // checkGIF reads a GIF to its trailer, and counts the pixels that the data of each frame decodes to, without
@@ -60,7 +61,7 @@ func (r *gifReader) read() (gifFacts, error) {
 	r.take(6)
 	screen := r.take(7)
 	f.width, f.height = le16(screen), le16(screen[2:])
-	r.skipTable(int(screen[4]))
+	global := r.skipTable(int(screen[4]))
 
 	delay, next := 0, gifFrame{}
 	for !r.short {
@@ -82,6 +83,7 @@ func (r *gifReader) read() (gifFacts, error) {
 			}
 			r.skipBlocks()
 		case 0x2c:
+			next.table = global
 			err := r.image(&f, &next)
 			if r.short {
 				continue
@@ -101,10 +103,13 @@ func (r *gifReader) read() (gifFacts, error) {
 	return f, nil
 }
 
-func (r *gifReader) skipTable(flags int) {
-	if flags&0x80 != 0 {
-		r.take(3 * (2 << (flags & 7)))
+// skipTable steps over a table of colours, and reports whether there is one.
+func (r *gifReader) skipTable(flags int) bool {
+	if flags&0x80 == 0 {
+		return false
 	}
+	r.take(3 * (2 << (flags & 7)))
+	return true
 }
 
 func (r *gifReader) skipBlocks() {
@@ -127,7 +132,7 @@ func (r *gifReader) control() []byte {
 func (r *gifReader) image(f *gifFacts, fr *gifFrame) error {
 	d := r.take(9)
 	fr.x, fr.y, fr.w, fr.h = le16(d), le16(d[2:]), le16(d[4:]), le16(d[6:])
-	r.skipTable(int(d[8]))
+	fr.table = r.skipTable(int(d[8])) || fr.table
 	size := r.byte()
 	if r.short {
 		return nil
@@ -166,6 +171,9 @@ func (r *gifReader) oddity(f gifFacts) string {
 		}
 		if fr.x+fr.w > f.width || fr.y+fr.h > f.height {
 			return fmt.Sprintf("frame %d reaches beyond the canvas of %d x %d px", i+1, f.width, f.height)
+		}
+		if !fr.table {
+			return fmt.Sprintf("frame %d has no table of colours", i+1)
 		}
 		some = some || fr.transparent
 	}

@@ -85,55 +85,25 @@ const (
 	keepBuffer = 8 << 20
 )
 
-// serve reads jobs and answers them. It returns only when the connection cannot be written to; when it ends, exit is
-// called, also in the middle of a job: nobody waits for that any more.
+type task struct {
+	job    job
+	source []byte
+}
+
+// serve reads jobs and answers them, until the connection ends; then exit is called, also in the middle of a job:
+// nobody waits for that any more. It returns when exit does.
 func (w *worker) serve(hello ready, handle handler) int {
 	runtime.LockOSThread() // libvips keeps things by thread
 	defer runtime.UnlockOSThread()
 	if err := writeFrame(w.conn, frameReady, hello, nil); err != nil {
 		return exitOrphan
 	}
-	type task struct {
-		job    job
-		source []byte
-	}
 	tasks := make(chan task)
-	buffers := make(chan []byte, 1) // the memory for the next original; empty while a job is done
-	buffers <- nil
+	memory := make(chan []byte, 1) // for the next original; empty while a job is done
+	memory <- nil
 	go func() {
-		r := bufio.NewReaderSize(w.conn, 4096)
-		for {
-			var early bool
-			f, err := readFrame(r, w.maxBody, func(n int) []byte {
-				select {
-				case b := <-buffers:
-					if cap(b) < n+spare {
-						b = make([]byte, n+spare)
-					}
-					return b[:n]
-				default:
-					early = true
-					return make([]byte, n)
-				}
-			})
-			var j job
-			if err == nil {
-				err = f.decode(frameJob, &j)
-			}
-			switch {
-			case errors.Is(err, errGarbage), early:
-				w.exit(exitGarbage)
-				return
-			case err != nil:
-				w.exit(exitOrphan)
-				return
-			}
-			if err := writeFrame(w.conn, frameStarted, started{ID: j.ID}, nil); err != nil {
-				w.exit(exitOrphan)
-				return
-			}
-			tasks <- task{j, f.body}
-		}
+		defer close(tasks)
+		w.exit(w.read(tasks, memory))
 	}()
 	for t := range tasks {
 		before := cpuUsed()
@@ -143,12 +113,45 @@ func (w *worker) serve(hello ready, handle handler) int {
 		if cap(t.source) > keepBuffer {
 			t.source = nil
 		}
-		buffers <- t.source
-		if err := writeFrame(w.conn, frameResult, r, body); err != nil {
-			break
-		}
+		memory <- t.source
+		// A failure shows at the reading side too.
+		_ = writeFrame(w.conn, frameResult, r, body)
 	}
 	return exitOrphan
+}
+
+// read passes jobs on until there are no more, and returns the exit code for that.
+func (w *worker) read(tasks chan<- task, memory <-chan []byte) int {
+	r := bufio.NewReaderSize(w.conn, 4096) // originals are read past it
+	for {
+		alone := false
+		f, err := readFrame(r, w.maxBody, func(n int) []byte {
+			select {
+			case b := <-memory:
+				alone = true
+				if cap(b) < n+spare {
+					b = make([]byte, n+spare)
+				}
+				return b[:n]
+			default:
+				return make([]byte, n)
+			}
+		})
+		var j job
+		if err == nil {
+			err = f.decode(frameJob, &j)
+		}
+		switch {
+		case err != nil && !errors.Is(err, errGarbage):
+			return exitOrphan
+		case err != nil, !alone: // no original, or a second job during the first
+			return exitGarbage
+		}
+		if err := writeFrame(w.conn, frameStarted, started{ID: j.ID}, nil); err != nil {
+			return exitOrphan
+		}
+		tasks <- task{j, f.body}
+	}
 }
 
 // onCPULimit calls end when the kernel says that the limit of [limitCPU] is reached. Go ignores the signal otherwise.
