@@ -99,10 +99,11 @@ func (t TTL) Usable(f Freshness, now time.Time) bool {
 	return t.Left(f, now) > -t.Stale
 }
 
-// Useless returns the time from which nobody can use the answer any more, not
-// even revalidated.
+// Useless returns the time from which the answer need not be kept any more: too
+// stale to be given, and so old that asking the origin whether it still holds is
+// not worth the room either.
 func (t TTL) Useless(f Freshness) time.Time {
-	return f.Base.Add(t.lifetime(f) + t.Stale)
+	return f.Base.Add(t.lifetime(f) + max(t.Stale, t.Long))
 }
 
 // LongAge is the value of Cache-Control for a settled answer: what is left of
