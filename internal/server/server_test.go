@@ -403,7 +403,8 @@ func TestRequestThatCannotBeRead(t *testing.T) {
 
 func TestAdminTokens(t *testing.T) {
 	config := AdminConfig{Listen: "0.0.0.0:9090", Tokens: []TokenConfig{
-		{Name: "reader", Token: "let-me-read", Rights: []string{"read"}}, {Name: "purger", Token: "let-me-purge", Rights: []string{"purge"}},
+		{Name: "reader", Token: "let-me-read", Rights: []string{"read"}},
+		{Name: "purger", Token: "let-me-purge", Rights: []string{"purge"}},
 		{Name: "empty", Token: "", Rights: []string{"read"}},
 	}}
 	tests := map[string]bool{
