@@ -37,8 +37,7 @@ func (w *Watchdog) listen(ctx context.Context) {
 }
 
 func (w *Watchdog) serve(ctx context.Context) error {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", w.Config().Listen)
+	l, err := w.listener(ctx, w.Config().Listen)
 	if err != nil {
 		return err
 	}
@@ -65,6 +64,12 @@ func (w *Watchdog) serve(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("serve: %w", err)
+}
+
+// listenTCP is the real listener.
+func listenTCP(ctx context.Context, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", address)
 }
 
 // Handler serves the watchdog's own pages. They hold no secrets and change

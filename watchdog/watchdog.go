@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -54,7 +55,9 @@ type Options struct {
 	AWS func(context.Context) (aws.Config, error)
 	// Probe is how the world is reached. The zero value is the real one.
 	Probe probe.Options
-	Log   *slog.Logger
+	// Listen opens the listener of /healthz and the like. Default: TCP.
+	Listen func(ctx context.Context, address string) (net.Listener, error)
+	Log    *slog.Logger
 	// CommandLine begins the commands that mails name, such as "karui-watchdog" or
 	// "karui-watchdog --config ./watchdog.yaml"; a verb and a site follow.
 	CommandLine func(verb, site string) string
@@ -73,7 +76,7 @@ type Watchdog struct {
 	aws      func(context.Context) (aws.Config, error)
 	command  func(verb, site string) string
 	what     string
-	started  time.Time
+	listener func(context.Context, string) (net.Listener, error)
 
 	mu       sync.Mutex // guards what follows
 	config   settings.Config
@@ -86,6 +89,9 @@ func New(o Options) (*Watchdog, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Listen == nil {
+		o.Listen = listenTCP
+	}
 	if o.AWS == nil {
 		o.AWS = distribution.Load
 	}
@@ -97,7 +103,7 @@ func New(o Options) (*Watchdog, error) {
 	}
 	w := &Watchdog{
 		store: o.Store, outbox: o.Outbox, log: o.Log, aws: once(o.AWS), command: o.CommandLine, what: o.What,
-		metrics: newMetrics(), started: time.Now(), sites: map[string]*site{},
+		metrics: newMetrics(), listener: o.Listen, sites: map[string]*site{},
 		defaults: defaultControls(os.Getenv),
 	}
 	w.metrics.outbox(o.Outbox)
