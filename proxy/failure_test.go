@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"testing"
 	"time"
@@ -239,6 +240,23 @@ func TestPanicOfOursIsA503(t *testing.T) {
 	set.router = nil
 	r.proxy.set.Store(&set)
 	r.want(r.get("/a.jpg", takesWebP), 503, nil, unavailable("panic"))
+}
+
+// breaking is a viewer's connection at which our own code panics half way.
+type breaking struct{ *httptest.ResponseRecorder }
+
+func (breaking) Write([]byte) (int, error) { panic("bug") }
+
+func TestPanicUnderWayAbortsTheConnection(t *testing.T) {
+	r := newRig(t)
+	r.origin.Set("/a.jpg", jpegAnswer(photo(t, 64, 1)))
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // it is compared so by net/http
+			t.Errorf("ended with %v, want the connection to be aborted", v)
+		}
+		r.idle()
+	}()
+	r.proxy.ServeHTTP(breaking{httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "/a.jpg", nil))
 }
 
 // panicking is an origin client with a bug.

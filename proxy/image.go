@@ -22,16 +22,21 @@ const maxLooks = 3
 // Named is whether its name says so; otherwise only what the origin answers does.
 func (x *exchange) image(named bool) {
 	wanted := x.site.wanted(x.r.Header)
-	f := x.p.choose(x.site, x.target, x.r.Header)
-	f.named = named
 	validated := false
+	var f fetch
 	for look := range maxLooks {
+		f = x.p.simplify(x.site.fetch(x.target, x.r.Header))
+		f.named = named
 		if x.fromCache(f, wanted, validated) {
 			return
 		}
 		if !named && (x.r.Header.Get("Range") != "") {
 			x.passThrough()
 			return
+		}
+		if x.p.flights.Stats().Flights >= x.set.limits.Connections {
+			// Flights outlive their viewers, so viewers who leave must not heap them up.
+			break
 		}
 		h := x.p.join(x.r.Context(), x.set, f, wanted)
 		head, err := h.Head(x.r.Context())
@@ -44,8 +49,8 @@ func (x *exchange) image(named bool) {
 		x.fromFlight(f, wanted, h, head, err)
 		return
 	}
-	// What was stored is gone again each time it is looked for: the cache is
-	// failing or far too small.
+	// Or what was stored is gone again each time it is looked for: the cache is
+	// failing, or far too small.
 	x.alone(f)
 }
 
@@ -55,19 +60,20 @@ func isClosed(h *flight.Handle) bool {
 	return ok && !h.Leader() && b.isClosed()
 }
 
-// choose makes the fetch for a request. The viewer's Origin is left out of it
-// where a stored answer proves that it makes no difference.
-func (p *Proxy) choose(s *site, t rules.Target, viewer http.Header) fetch {
-	f := s.fetch(t, viewer, true)
+// simplify leaves the Origin out of a fetch where a stored answer proves that it
+// makes no difference.
+func (p *Proxy) simplify(f fetch) fetch {
 	if !f.origin {
 		return f
 	}
-	without := s.fetch(t, viewer, false)
-	if e, ok := p.find(without.form(formOriginal)); ok {
-		closeEntry(e.Entry)
-		if e.record.independent() {
-			return without
-		}
+	without := f.withoutOrigin()
+	e, ok := p.find(without.form(formOriginal))
+	if !ok {
+		return f
+	}
+	closeEntry(e.Entry)
+	if e.record.independent() {
+		return without
 	}
 	return f
 }

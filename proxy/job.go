@@ -43,6 +43,7 @@ func (j *job) obtain(ctx context.Context) (response *origin.Response, err error)
 			j.done()
 		}
 	}()
+	j.fetch = j.p.simplify(j.fetch)
 	held, ok := j.p.find(j.fetch.form(formOriginal))
 	if !ok {
 		return j.p.ask(ctx, j.fetch.site, j.fetch.request())

@@ -171,7 +171,7 @@ func TestDrain(t *testing.T) {
 		t.Error(err)
 	}
 	// What the answer began was finished, too.
-	if e, ok := r.proxy.find(r.proxy.set.Load().router.fallback.fetch(targetOf("/slow.jpg"), nil, false).form("webp")); !ok {
+	if e, ok := r.proxy.find(r.proxy.set.Load().router.fallback.fetch(targetOf("/slow.jpg"), nil).form("webp")); !ok {
 		t.Error("the variant of the answer under way was not stored")
 	} else {
 		closeEntry(e.Entry)

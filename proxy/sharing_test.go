@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,7 +11,9 @@ import (
 	"sync"
 	"testing"
 
+	"karui/convert/header"
 	"karui/internal/origintest"
+	"karui/proxy/flight"
 )
 
 func TestColdStampede(t *testing.T) {
@@ -51,6 +54,51 @@ func TestColdStampede(t *testing.T) {
 	}
 	if n := r.fake.calls.Load(); n != 1 {
 		t.Errorf("%d conversions, want one", n)
+	}
+}
+
+// A viewer that looked into the cache before the entry was there, and joined
+// after the flight had ended, must not cause a second request.
+func TestLateViewerCausesNoSecondRequest(t *testing.T) {
+	for _, lines := range [][]string{nil, {"Origin: https://a.example"}} {
+		r := newRig(t)
+		r.origin.Set("/a.jpg", jpegAnswer(photo(t, 64, 1)))
+		viewer := http.Header{}
+		if lines != nil {
+			viewer.Set("Origin", "https://a.example")
+		}
+		set := r.proxy.set.Load()
+		f := set.router.fallback.fetch(targetOf("/a.jpg"), viewer)
+		f.named = true
+		r.warm("/a.jpg", lines...)
+		h := r.proxy.join(t.Context(), set, f, []header.Format{header.WebP})
+		if _, err := h.Head(t.Context()); !errors.Is(err, flight.ErrStored) {
+			t.Errorf("%v: Head: %v", lines, err)
+		}
+		_ = h.Close()
+		r.idle()
+		if n := r.origin.Count("/a.jpg"); n != 1 {
+			t.Errorf("%v: the origin was asked %d times, want once", lines, n)
+		}
+	}
+}
+
+// Flights outlive their viewers; beyond the bound each viewer has one of its own.
+func TestFlightsAreBounded(t *testing.T) {
+	r := newRig(t, withSettings(func(s *Settings) { s.Limits.Connections = 1 }))
+	jpg := photo(t, 64, 1)
+	hold := origintest.NewGate()
+	defer hold.Open()
+	held := jpegAnswer(jpg)
+	held.Hold = hold
+	r.origin.Set("/held.jpg", held)
+	r.origin.Set("/a.jpg", jpegAnswer(jpg, field("Cache-Control", "max-age=86400")))
+	set := r.proxy.set.Load()
+	f := set.router.fallback.fetch(targetOf("/held.jpg"), nil)
+	_ = r.proxy.join(t.Context(), set, f, nil).Close()
+	r.want(r.get("/a.jpg", takesWebP), 200, jpg, map[string]string{"X-Karui": "bypass", "Cache-Control": "public, max-age=10"})
+	if n := r.proxy.Flights().Flights; n != 1 {
+		t.Errorf("%d flights, want the one that is held", n)
 	}
 }
 

@@ -111,7 +111,7 @@ type fetch struct {
 // fetch makes the shared request for a target. The Origin header is keyed and
 // sent where the viewer has one: an origin that answers by it often says so only
 // when asked with one.
-func (s *site) fetch(t rules.Target, viewer http.Header, origin bool) fetch {
+func (s *site) fetch(t rules.Target, viewer http.Header) fetch {
 	query := s.config.Query.Keyed(t.Query)
 	f := fetch{
 		site:   s,
@@ -119,7 +119,7 @@ func (s *site) fetch(t rules.Target, viewer http.Header, origin bool) fetch {
 		target: t.Path + query,
 		header: make(http.Header, len(s.forward)+2),
 		// A site that keys Origin has it in its fetches anyway.
-		origin: origin && len(viewer["Origin"]) > 0 && !slices.Contains(s.keyed, "origin"),
+		origin: len(viewer["Origin"]) > 0 && !slices.Contains(s.keyed, "origin"),
 	}
 	for _, name := range s.forward {
 		if values := viewer[name]; len(values) > 0 {
