@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"karui/watchdog/settings"
+)
+
+func newRunCommand() *cobra.Command {
+	var file configFlag
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Watches all sites until it is told to stop",
+		Long: `Watches all sites: every interval, each site's proxy is asked for a ping, and what
+follows from it is done. Only SIGTERM and SIGINT end it; no error does. SIGHUP reads
+the configuration again, and a bad file is logged and the old one stays.
+
+It listens on 'listen' for /healthz, /metrics and /status. A second daemon on the
+same state_dir stands by and takes over when the first ends.`,
+		Example: `  karui-watchdog run
+  karui-watchdog run --config ./watchdog.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := file.load(cmd)
+			if err != nil {
+				return err
+			}
+			w, err := wire(cmd.Context(), &file, r.Value, "run", cmd.ErrOrStderr(), slog.LevelInfo)
+			if err != nil {
+				return err
+			}
+			defer w.Close()
+			for _, warning := range append(r.Warnings, r.Value.Warnings()...) {
+				w.log.Warn("configuration", "warning", warning)
+			}
+			w.Run(cmd.Context(), w.reloads(cmd, &file))
+			w.log.Info("ended")
+			return nil
+		},
+	}
+	file.register(cmd)
+	return cmd
+}
+
+// reloads brings a new configuration at each SIGHUP. It ends with the command's
+// context.
+func (w *wiring) reloads(cmd *cobra.Command, file *configFlag) <-chan settings.Config {
+	out := make(chan settings.Config)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	ctx := cmd.Context()
+	var once sync.Once
+	context.AfterFunc(ctx, func() { once.Do(func() { signal.Stop(hangup) }) })
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangup:
+			}
+			r, err := file.load(cmd)
+			if err != nil {
+				w.log.Error("the configuration is not taken over, the old one stays", "error", err)
+				continue
+			}
+			w.mailer.Configure(r.Value)
+			select {
+			case out <- r.Value:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/spf13/cobra"
+
+	"karui/internal/config"
+	"karui/internal/logging"
+	"karui/watchdog"
+	"karui/watchdog/distribution"
+	"karui/watchdog/mail"
+	"karui/watchdog/settings"
+	"karui/watchdog/store"
+)
+
+// wiring is the watchdog with its parts.
+type wiring struct {
+	*watchdog.Watchdog
+	mailer *mail.Mailer
+	log    *slog.Logger
+}
+
+// wire puts the parts together. what is the command line that runs, for the
+// messages of locks.
+func wire(ctx context.Context, f *configFlag, c settings.Config, what string, logTo io.Writer, level slog.Level) (*wiring, error) {
+	var least slog.LevelVar
+	least.Set(level)
+	log := logging.New(logTo, &least)
+	st, err := store.Open(c.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	var own aws.Config
+	if c.Mail.SES.Region != "" {
+		if own, err = distribution.Load(ctx); err != nil {
+			return nil, err
+		}
+	}
+	mailer, err := mail.New(c.StateDir, c, mail.Options{AWS: own, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	w, err := watchdog.New(watchdog.Options{
+		Config: c, Store: st, Outbox: mailer, Log: log, What: what, CommandLine: f.commandLine,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &wiring{Watchdog: w, mailer: mailer, log: log}, nil
+}
+
+// commandLine is what a mail names to be run.
+func (f *configFlag) commandLine(verb, site string) string {
+	words := []string{"karui-watchdog", verb}
+	if verb != "status" {
+		words = append(words, site)
+	}
+	if f.path != "" && f.path != settings.DefaultFile {
+		words = append(words, "--config", quoted(f.path))
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted makes one word of a path, for a shell.
+func quoted(path string) string {
+	if !strings.ContainsAny(path, " '\"\\$`&|;<>()*?[]{}!#~\t\n") {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// with loads the configuration and runs a command's body with the watchdog.
+func with(cmd *cobra.Command, f *configFlag, what string, body func(ctx context.Context, w *wiring, c settings.Config) error) error {
+	r, err := f.load(cmd)
+	if err != nil {
+		return err
+	}
+	// A command answers by itself; of the log, only trouble is of interest.
+	w, err := wire(cmd.Context(), f, r.Value, what, cmd.ErrOrStderr(), slog.LevelError)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	return body(cmd.Context(), w, r.Value)
+}
+
+// siteArgument wants one site of the configuration.
+func siteArgument(c settings.Config, args []string) error {
+	if _, found := c.Site(args[0]); found {
+		return nil
+	}
+	var ids []string
+	for _, s := range c.Sites {
+		ids = append(ids, s.ID)
+	}
+	slices.Sort(ids)
+	if len(ids) > 10 {
+		ids = append(ids[:10], "...")
+	}
+	return usageError("no site has the id %q; the configuration has %s", args[0], config.Or(ids...))
+}
+
+// oneSite is the check of a command line that names a site.
+func oneSite(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError("%s needs the id of one site, as in '%s shop'", cmd.Name(), cmd.CommandPath())
+	}
+	return nil
+}
+
+// person is who runs the command, as the system names them.
+func person() string {
+	if name := os.Getenv("SUDO_USER"); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return os.Getenv("USER")
+}
+
+func printJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// say prints one line for people, apart from the answer.
+func say(cmd *cobra.Command, format string, args ...any) {
+	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...)
+}
