@@ -32,8 +32,9 @@ test: setup ## Vet, format, linters, vulnerabilities, and all tests with the rac
 lint: setup ## Format, linters and vulnerabilities only
 	@scripts/lint
 
-bench: setup ## Runs the benchmarks
+bench: setup ## Runs the benchmarks, then measures the whole program
 	go test -run '^$$' -bench . -benchmem ./...
+	go run ./bench $(BENCH)
 
 clean: ## Removes what was built
 	rm -rf bin
