@@ -36,7 +36,7 @@ func run(m *testing.M) int {
 	if built == "" {
 		built = filepath.Join(dir, "karui")
 		args := []string{"build", "-o", built}
-		if os.Getenv("KARUI_TEST_RACE") != "" {
+		if raced() {
 			args = append(args, "-race")
 		}
 		build := exec.Command("go", append(args, "karui/cmd/karui")...)
@@ -55,6 +55,9 @@ func run(m *testing.M) int {
 	}
 	return code
 }
+
+// raced reports whether the binary holds the race detector, which takes time and memory.
+func raced() bool { return os.Getenv("KARUI_TEST_RACE") != "" }
 
 // eventually waits for something to become true, for at most limit.
 func eventually(t *testing.T, limit time.Duration, what string, done func() bool) {

@@ -46,7 +46,7 @@ func TestOtherPathsStreamThroughUntouched(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	r := origin.Requests("/style.css")[0]
+	r := firstRequest(t, origin, "/style.css")
 	if r.Line != "GET /style.css?v=1&x=%20 HTTP/1.1" || r.Header.Get("Cookie") != "s=1" || r.Header.Get("Accept-Language") != "ja" || r.Header.Get("Accept-Encoding") != "br" {
 		t.Errorf("the origin saw\n%s", r.Head)
 	}
