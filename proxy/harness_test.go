@@ -333,8 +333,8 @@ func (r *rig) raw(request string) (*http.Response, *bufio.Reader, net.Conn) {
 
 func readFull(r io.Reader, b []byte) (int, error) { return io.ReadFull(r, b) }
 
-// rulesTag is the ETag of a variant with these bytes.
-func rulesTag(body []byte) string { return rules.DigestOf(body).ETag() }
+// tagOf gives the ETag of a variant with these bytes.
+func tagOf(body []byte) string { return rules.DigestOf(body).ETag() }
 
 func targetOf(uri string) rules.Target {
 	t, _ := rules.ParseTarget(uri)

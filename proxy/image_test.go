@@ -31,7 +31,7 @@ func TestFirstViewerGetsTheOriginalThenTheVariant(t *testing.T) {
 	r.idle()
 	r.want(r.get("/a.jpg", takesWebP), 200, webp(jpg), map[string]string{
 		"Content-Type": "image/webp", "X-Karui": "hit", "Vary": "Accept", "Cache-Control": "public, max-age=86400",
-		"ETag": rulesTag(webp(jpg)), "X-Karui-Saved": strconv.Itoa(len(jpg) - len(webp(jpg))), "Last-Modified": "",
+		"ETag": tagOf(webp(jpg)), "X-Karui-Saved": strconv.Itoa(len(jpg) - len(webp(jpg))), "Last-Modified": "",
 		"Content-Disposition": `inline; filename="a.webp"`, "X-Content-Type-Options": "nosniff",
 		"Content-Length": strconv.Itoa(len(webp(jpg))),
 	})
@@ -54,7 +54,7 @@ func TestViewerWaitsForTheVariant(t *testing.T) {
 	jpg := photo(t, 64, 1)
 	r.origin.Set("/a.jpg", jpegAnswer(jpg))
 	r.want(r.get("/a.jpg", takesWebP), 200, webp(jpg), map[string]string{
-		"X-Karui": "wait", "Cache-Control": "public, max-age=86400", "ETag": rulesTag(webp(jpg)), "Vary": "Accept",
+		"X-Karui": "wait", "Cache-Control": "public, max-age=86400", "ETag": tagOf(webp(jpg)), "Vary": "Accept",
 	})
 }
 
@@ -275,7 +275,7 @@ func TestConditions(t *testing.T) {
 	})
 	open()
 	r.idle()
-	tag := rulesTag(webp(jpg))
+	tag := tagOf(webp(jpg))
 	hit := map[string]string{"ETag": tag, "Vary": "Accept", "Cache-Control": "public, max-age=86400", "X-Karui": "hit"}
 	for _, match := range []string{tag, "W/" + tag, `"x", ` + tag, "*"} {
 		r.want(r.get("/a.jpg", takesWebP, "If-None-Match: "+match), 304, []byte{}, hit)
@@ -302,7 +302,7 @@ func TestRanges(t *testing.T) {
 	r.origin.Set("/a.jpg", jpegAnswer(jpg, field("ETag", `"v1"`)))
 	r.warm("/a.jpg")
 	variant := webp(jpg)
-	tag := rulesTag(variant)
+	tag := tagOf(variant)
 	r.want(r.get("/a.jpg", takesWebP, "Range: bytes=4-9", "If-Range: "+tag), 206, variant[4:10], map[string]string{
 		"Content-Range": fmt.Sprintf("bytes 4-9/%d", len(variant)), "Content-Length": "6", "ETag": tag, "Vary": "Accept", "Content-Type": "image/webp",
 	})

@@ -1,0 +1,155 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"karui/convert/header"
+	"karui/proxy/flight"
+	"karui/proxy/origin"
+	"karui/proxy/rules"
+)
+
+// fromFlight answers from a fetch that is under way.
+func (x *exchange) fromFlight(f fetch, wanted []header.Format, h *flight.Handle, head *origin.Head, err error) {
+	defer h.Close()
+	switch {
+	case errors.Is(err, flight.ErrNotShared):
+		x.alone(f)
+		return
+	case err != nil:
+		x.unreachable(err)
+		return
+	}
+	b, _ := h.State().(*board)
+	if b != nil && b.replayed != nil {
+		x.fromOriginal(f, wanted, h, head, b)
+		return
+	}
+	r, shared := judge(f, head)
+	short := x.set.ttl.ShortAge(rules.ParseFreshness(head.Header, head.Start), x.p.now())
+	switch {
+	case r == rowUnavailable:
+		x.unavailable(becauseOrigin)
+	case r == rowImage && h.Shared():
+		x.fromOriginal(f, wanted, h, head, b)
+	case r == rowGone:
+		x.relay(h, head, reply{header: withoutFields(head.Header, computed...), cacheControl: short})
+	case r == rowImage && f.named && shared:
+		// Shareable after all; a later viewer will find the variant.
+		x.relay(h, head, reply{
+			header: withoutFields(head.Header, computed...), cacheControl: short,
+			etag: head.Header.Get("Etag"), conditional: true,
+		})
+	default:
+		if !f.named && r == rowImage {
+			x.p.rememberForeign(x.set, f, head)
+		}
+		x.relay(h, head, reply{
+			header: asIsFields(head.Header, x.negotiated), etag: head.Header.Get("Etag"),
+			conditional: head.Status == http.StatusOK,
+		})
+	}
+}
+
+// alone asks the origin for this viewer only, by the terms of a shared fetch.
+func (x *exchange) alone(f fetch) {
+	h := x.p.flights.Alone(x.r.Context(), func(ctx context.Context) (*origin.Response, error) {
+		return x.p.ask(ctx, f.site, f.request())
+	})
+	head, err := h.Head(x.r.Context())
+	x.fromFlight(f, nil, h, head, err)
+}
+
+// relay answers with the bytes of the origin.
+func (x *exchange) relay(h *flight.Handle, head *origin.Head, rep reply) {
+	if _, err := h.Prefix(x.r.Context(), 1); err != nil {
+		x.unreachable(err)
+		return
+	}
+	rep.status, rep.did, rep.size, rep.write = head.Status, didBypass, head.Length, h.WriteTo
+	if head.Status == http.StatusNoContent {
+		rep.size = -1
+	}
+	x.send(rep)
+}
+
+// fromOriginal answers from a fetch that brings an original: with a variant if
+// one is ready in time, else with the original.
+func (x *exchange) fromOriginal(f fetch, wanted []header.Format, h *flight.Handle, head *origin.Head, b *board) {
+	known := b.content(x.r.Context())
+	if known == nil {
+		// The body failed before it showed what it is.
+		err := h.Flight().Err()
+		if err == nil {
+			err = context.Cause(x.r.Context())
+		}
+		if err == nil {
+			err = errors.New("the work on the answer ended early")
+		}
+		x.unreachable(err)
+		return
+	}
+	ttl, rec := x.set.ttl, known.record
+	x.negotiated = x.negotiated || f.named || known.content.format.Convertible()
+	if !known.content.image {
+		wanted = nil
+	}
+	made, settled := b.wait(x.r.Context(), wanted, x.set.wait-time.Since(x.start))
+	if x.set.wait == 0 && h.Leader() && made.record != nil {
+		// The viewer that set the conversion off could have this variant only by
+		// having waited for it, however shortly.
+		made, settled = result{}, false
+	}
+	now := x.p.now()
+	if made.record != nil {
+		x.send(variantReply(made, ttl.LongAge(made.record.freshness, now)))
+		return
+	}
+	if err := failed(h.Flight()); err != nil {
+		// Nothing was sent yet, so nothing needs to be cut off.
+		x.unreachable(err)
+		return
+	}
+	rep := reply{
+		status: http.StatusOK, header: rec.header, etag: rec.etag, conditional: true,
+		size: head.Length, write: h.WriteTo,
+	}
+	switch {
+	case !known.content.image:
+		rep.did, rep.cacheControl = didBypass, ttl.ShortAge(rec.freshness, now)
+	case settled && made.decision.Settled:
+		rep.did, rep.cacheControl = didOriginal, ttl.LongAge(rec.freshness, now)
+	default:
+		rep.did, rep.cacheControl = didMiss, ttl.ShortAge(rec.freshness, now)
+	}
+	x.send(rep)
+}
+
+// failed gives the reason why a flight's body is not whole, nil while it may be.
+func failed(f *flight.Flight) error {
+	select {
+	case <-f.Done():
+		return f.Err()
+	default:
+		return nil
+	}
+}
+
+// variantReply answers with a variant that was made a moment ago.
+func variantReply(made result, cacheControl string) reply {
+	body := made.body
+	return reply{
+		status: http.StatusOK, header: made.record.header, etag: made.record.etag, conditional: true,
+		did: didWait, cacheControl: cacheControl, saved: made.record.saved, size: int64(len(body)),
+		write: func(w io.Writer) (int64, error) {
+			n, err := w.Write(body)
+			return int64(n), err
+		},
+		section: func(offset, length int64) io.Reader { return bytes.NewReader(body[offset : offset+length]) },
+	}
+}

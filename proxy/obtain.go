@@ -1,0 +1,177 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"karui/cache"
+	"karui/convert/header"
+	"karui/proxy/flight"
+	"karui/proxy/origin"
+	"karui/proxy/rules"
+)
+
+// job is the work behind one flight: getting the original, be it from the origin
+// or from the cache, and making of it what the viewers of the flight take.
+type job struct {
+	p   *Proxy
+	set *settings
+	// fetch may change from what the flight was started with to where the answer
+	// belongs.
+	fetch fetch
+	board *board
+	// done counts the job out of the workload.
+	done func()
+	// start is that of the fetch which the original came from, or was last
+	// confirmed by.
+	start time.Time
+}
+
+// obtain is the fetch of the flight. It looks into the cache a second time, since
+// an entry may have been stored between the viewer's look and the flight's start.
+func (j *job) obtain(ctx context.Context) (response *origin.Response, err error) {
+	j.done = sync.OnceFunc(j.p.work.attend())
+	defer func() {
+		if response == nil {
+			j.done()
+		}
+	}()
+	j.fetch = j.p.simplify(j.fetch)
+	held, ok := j.p.find(j.fetch.form(formOriginal))
+	if !ok {
+		return j.p.ask(ctx, j.fetch.site, j.fetch.request())
+	}
+	response, err = j.withHeld(ctx, held)
+	if j.board.replayed == nil {
+		closeEntry(held.Entry)
+	}
+	return response, err
+}
+
+// withHeld gets the original where something is stored under its key.
+func (j *job) withHeld(ctx context.Context, held found) (*origin.Response, error) {
+	ttl := j.set.ttl
+	if held.record.kind == gone {
+		ttl = remembered(held.record)
+	}
+	fresh := ttl.Left(held.record.freshness, j.p.now()) > 0
+	switch {
+	case held.record.kind == original && fresh:
+		j.p.align(j.fetch, held)
+		return j.replay(held, held.record, held.Meta.FetchStart)
+	case held.record.kind == original:
+		return j.revalidate(ctx, held)
+	case fresh:
+		return nil, flight.ErrStored
+	}
+	return j.p.ask(ctx, j.fetch.site, j.fetch.request())
+}
+
+// replay lets the stored original stand in for the origin's answer, or says that
+// the cache has all that the leader takes.
+func (j *job) replay(held found, r *record, start time.Time) (*origin.Response, error) {
+	if !r.transformable || j.p.resolved(j.fetch, j.board.leader, r.source) {
+		return nil, flight.ErrStored
+	}
+	j.board.replayed, j.start = r, start
+	return &origin.Response{
+		Head: origin.Head{
+			Status: http.StatusOK, Header: r.header, Length: held.Size(), Framing: origin.Length, Start: start,
+		},
+		Body: entryBody{held.Reader(), held.Entry},
+	}, nil
+}
+
+// entryBody is a stored body that closes its entry.
+type entryBody struct {
+	io.Reader
+	entry *cache.Entry
+}
+
+func (b entryBody) Close() error { return b.entry.Close() }
+
+// revalidate asks the origin whether the stored original still holds.
+func (j *job) revalidate(ctx context.Context, held found) (*origin.Response, error) {
+	p, f := j.p, j.fetch
+	j.board.previous = held.record
+	request, conditional := f.conditional(held.record)
+	response, err := p.ask(ctx, f.site, request)
+	if err != nil {
+		p.resting.rest(f.key, j.set.ttl.Short)
+		return nil, err
+	}
+	switch status := response.Status; {
+	case status == http.StatusNotModified && conditional:
+		_ = response.Body.Close() // a 304 has no body
+		if shared, _ := rules.Shareable(response.Header, f.varies()); !shared {
+			p.forget(f, response.Start)
+			return p.ask(ctx, f.site, f.request())
+		}
+		r := p.extend(j.set, f, held, &response.Head)
+		return j.replay(held, r, response.Start)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		p.forget(f, response.Start)
+	case status == http.StatusNotFound, status == http.StatusGone:
+		// What is remembered of it takes the original's place.
+		p.forgetVariants(f, response.Start)
+	case status != http.StatusOK:
+		p.resting.rest(f.key, j.set.ttl.Short)
+	}
+	return response, nil
+}
+
+// shareable is the flight's question about the head.
+func (j *job) shareable(head *origin.Head) bool {
+	if j.board.replayed != nil {
+		return true
+	}
+	r, shared := judge(j.fetch, head)
+	if shared && !j.fetch.named && r == rowImage {
+		shared = convertibleType(head.Header)
+	}
+	if !shared {
+		if j.board.previous != nil && head.Status == http.StatusOK {
+			j.p.forget(j.fetch, head.Start)
+		}
+		j.done()
+	}
+	return shared
+}
+
+// convertibleType tells whether the declared type is that of an image with variants.
+func convertibleType(h http.Header) bool {
+	media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	for _, f := range []header.Format{header.JPEG, header.PNG, header.GIF} {
+		if media == f.ContentType() || alias(media, f) {
+			return true
+		}
+	}
+	return false
+}
+
+// request gives the shared request of the fetch, without conditions.
+func (f fetch) request() origin.Request {
+	return origin.Request{Method: http.MethodGet, Target: f.target, Header: f.header}
+}
+
+// conditional gives the shared request that asks whether r still holds; ok is
+// false where the origin gave nothing to ask by.
+func (f fetch) conditional(r *record) (request origin.Request, ok bool) {
+	request = f.request()
+	if r.etag == "" && r.lastModified == "" {
+		return request, false
+	}
+	request.Header = request.Header.Clone()
+	if r.etag != "" {
+		request.Header.Set("If-None-Match", r.etag)
+	}
+	if r.lastModified != "" {
+		request.Header.Set("If-Modified-Since", r.lastModified)
+	}
+	return request, true
+}
