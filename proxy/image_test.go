@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"karui/convert"
+	"karui/convert/header"
 	"karui/internal/origintest"
 )
 
@@ -56,6 +57,43 @@ func TestViewerWaitsForTheVariant(t *testing.T) {
 	r.want(r.get("/a.jpg", takesWebP), 200, webp(jpg), map[string]string{
 		"X-Karui": "wait", "Cache-Control": "public, max-age=86400", "ETag": tagOf(webp(jpg)), "Vary": "Accept",
 	})
+}
+
+// Between a conversion and its entry in the cache a variant is answered from the
+// flight.
+func TestVariantThatIsNotStoredYet(t *testing.T) {
+	r := newRig(t)
+	jpg := photo(t, 64, 1)
+	r.origin.Set("/a.jpg", jpegAnswer(jpg))
+	// A second format keeps the flight under way after the first one is made.
+	next := r.settings
+	next.Sites[0].Config.Formats = []string{"avif", "webp"}
+	r.proxy.Reload(next)
+	hold := make(chan struct{})
+	decide := func(source []byte, opt convert.Options) convert.Result {
+		if opt.Formats[0] == header.AVIF {
+			<-hold
+		}
+		return convert.Result{Body: webp(source), Format: opt.Formats[0], Decision: convert.Decide(convert.Converted, "")}
+	}
+	r.fake.decide.Store(&decide)
+	r.get("/a.jpg", "Accept: image/webp")
+	set := r.proxy.set.Load()
+	h := r.proxy.join(t.Context(), set, set.router.fallback.fetch(targetOf("/a.jpg"), nil), []header.Format{header.AVIF})
+	defer h.Close()
+	for {
+		a := r.get("/a.jpg", "Accept: image/webp")
+		if a.Header.Get("Content-Type") == "image/webp" {
+			r.want(a, 200, webp(jpg), map[string]string{"X-Karui": "hit"})
+			break
+		}
+		r.want(a, 200, jpg, map[string]string{"X-Karui": "miss"})
+	}
+	close(hold)
+	r.idle()
+	if n := r.origin.Count("/a.jpg"); n != 1 {
+		t.Errorf("the origin was asked %d times, want once", n)
+	}
 }
 
 func TestViewerThatTakesNoVariantNeverWaits(t *testing.T) {

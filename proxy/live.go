@@ -99,7 +99,12 @@ func (x *exchange) fromOriginal(f fetch, wanted []header.Format, h *flight.Handl
 	if !known.content.image {
 		wanted = nil
 	}
-	made, settled := b.wait(x.r.Context(), wanted, x.set.wait-time.Since(x.start))
+	made, settled := b.wait(x.r.Context(), wanted, 0)
+	did := didHit // made before this viewer came, and not in the cache yet
+	if made.record == nil || h.Leader() {
+		did = didWait
+		made, settled = b.wait(x.r.Context(), wanted, x.set.wait-time.Since(x.start))
+	}
 	if x.set.wait == 0 && h.Leader() && made.record != nil {
 		// The viewer that set the conversion off could have this variant only by
 		// having waited for it, however shortly.
@@ -107,7 +112,7 @@ func (x *exchange) fromOriginal(f fetch, wanted []header.Format, h *flight.Handl
 	}
 	now := x.p.now()
 	if made.record != nil {
-		x.send(variantReply(made, ttl.LongAge(made.record.freshness, now)))
+		x.send(variantReply(made, did, ttl.LongAge(made.record.freshness, now)))
 		return
 	}
 	if err := failed(h.Flight()); err != nil {
@@ -141,11 +146,11 @@ func failed(f *flight.Flight) error {
 }
 
 // variantReply answers with a variant that was made a moment ago.
-func variantReply(made result, cacheControl string) reply {
+func variantReply(made result, did outcome, cacheControl string) reply {
 	body := made.body
 	return reply{
 		status: http.StatusOK, header: made.record.header, etag: made.record.etag, conditional: true,
-		did: didWait, cacheControl: cacheControl, saved: made.record.saved, size: int64(len(body)),
+		did: did, cacheControl: cacheControl, saved: made.record.saved, size: int64(len(body)),
 		write: func(w io.Writer) (int64, error) {
 			n, err := w.Write(body)
 			return int64(n), err
