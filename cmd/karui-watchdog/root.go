@@ -35,6 +35,7 @@ func commands() []*cobra.Command {
 		newStatusCommand(),
 		newDegradeCommand(),
 		newRestoreCommand(),
+		newRehearseCommand(),
 		newConfigCommand(),
 		newVersionCommand(),
 	}
