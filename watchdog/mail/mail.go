@@ -74,6 +74,8 @@ type Mailer struct {
 	order    int64 // of the newest mail
 	trouble  string
 
+	most int // mails that wait
+
 	pump pump // only with the store's lock and sending held
 	// sending keeps Run and Flush of one process apart, before the lock that
 	// keeps processes apart.
@@ -94,7 +96,7 @@ func New(stateDir string, c settings.Config, o Options) (*Mailer, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Mailer{opt: o, store: s, settings: c, wake: make(chan struct{}, 1), sending: make(chan struct{}, 1)}
+	m := &Mailer{opt: o, store: s, settings: c, most: maxWaiting, wake: make(chan struct{}, 1), sending: make(chan struct{}, 1)}
 	m.pump = newPump()
 	ids, err := s.waiting(o.Now())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"mime/quotedprintable"
 	"net"
 	netmail "net/mail"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,7 +20,12 @@ import (
 	"karui/watchdog/settings"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		child(dir)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // logs collects what is logged.
 type logs struct {

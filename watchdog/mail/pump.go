@@ -19,8 +19,13 @@ type pump struct {
 	// unsaved are mails whose state could not be written down: a disk that is full
 	// must not make them go out again and again.
 	unsaved map[string]entry
-	disk    trial
-	pruned  time.Time
+	// known are the mails that the last pass left, for which there is nothing to
+	// do before next.
+	known  map[string]bool
+	from   time.Time // of the last pass
+	next   time.Time
+	disk   trial
+	pruned time.Time
 }
 
 func newPump() pump {
@@ -31,15 +36,7 @@ func newPump() pump {
 // way has some seconds then. See event.Outbox.
 func (m *Mailer) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		next := pollEvery
-		if unlock, ok, err := m.acquire(); err != nil {
-			m.logDisk(err)
-		} else if ok {
-			next, _ = m.pass(ctx, false)
-			unlock()
-		} else {
-			next = lockPoll
-		}
+		next := m.turn(ctx)
 		timer := time.NewTimer(next)
 		select {
 		case <-ctx.Done():
@@ -48,6 +45,31 @@ func (m *Mailer) Run(ctx context.Context) {
 		}
 		timer.Stop()
 	}
+}
+
+// turn sends what is due, if anything is and nobody else sends. It returns when
+// the next one is due.
+func (m *Mailer) turn(ctx context.Context) time.Duration {
+	select {
+	case m.sending <- struct{}{}:
+	default:
+		return lockPoll
+	}
+	defer func() { <-m.sending }()
+	if next, nothing := m.nothingNew(); nothing {
+		return next
+	}
+	unlock, ok, err := m.store.lock()
+	switch {
+	case err != nil:
+		m.logDisk(err)
+		return pollEvery
+	case !ok:
+		return lockPoll
+	}
+	defer unlock()
+	next, _ := m.pass(ctx, false) // the errors are logged
+	return next
 }
 
 // Flush tries everything once, due or not. See event.Outbox. Waiting for another
@@ -94,12 +116,13 @@ func (m *Mailer) pass(ctx context.Context, everything bool) (time.Duration, erro
 	c, epoch := m.config()
 	p := &m.pump
 	if p.epoch != epoch {
-		p.epoch, p.way.failures = epoch, 0
+		p.epoch, p.way.failures, p.known = epoch, 0, nil
 		clear(p.mails)
 		clear(p.told)
 	}
 	now := m.opt.Now()
 	m.prune(now)
+	p.known = nil
 	entries, err := m.load(now)
 	if err != nil {
 		m.logDisk(err)
@@ -108,6 +131,7 @@ func (m *Mailer) pass(ctx context.Context, everything bool) (time.Duration, erro
 	m.forget(entries)
 	switch {
 	case len(entries) == 0:
+		p.known, p.from, p.next = map[string]bool{}, now, now.Add(lastRetry)
 		return pollEvery, nil
 	case !c.Mail.Enabled():
 		m.giveUpOld(entries, now)
@@ -125,7 +149,10 @@ func (m *Mailer) pass(ctx context.Context, everything bool) (time.Duration, erro
 	left, errs := r.deliverAll(entries)
 	now = m.opt.Now()
 	m.giveUpOld(left, now)
-	next := pollEvery
+	next := lastRetry
+	if len(p.unsaved) > 0 {
+		next = pollEvery
+	}
 	if p.way.failures > 0 {
 		next = min(next, p.way.due.Sub(now))
 	} else {
@@ -135,7 +162,27 @@ func (m *Mailer) pass(ctx context.Context, everything bool) (time.Duration, erro
 			}
 		}
 	}
-	return max(next, time.Second), errors.Join(errs...)
+	next = max(next, time.Second)
+	p.known, p.from, p.next = make(map[string]bool, len(left)), now, now.Add(next)
+	for _, e := range left {
+		p.known[e.Event.ID] = true
+	}
+	return min(pollEvery, next), errors.Join(errs...)
+}
+
+// nothingNew tells, without reading a file, that there is nothing to do yet, and
+// until when.
+func (m *Mailer) nothingNew() (time.Duration, bool) {
+	p, now := &m.pump, m.opt.Now()
+	_, epoch := m.config()
+	if p.known == nil || p.epoch != epoch || now.Before(p.from) || !now.Before(p.next) {
+		return 0, false
+	}
+	ids, err := m.store.waiting(now)
+	if err != nil || slices.ContainsFunc(ids, func(id string) bool { return !p.known[id] }) {
+		return 0, false
+	}
+	return min(pollEvery, p.next.Sub(now)), true
 }
 
 // load reads what waits, in the order in which it goes out.
@@ -173,8 +220,8 @@ func (m *Mailer) load(now time.Time) ([]entry, error) {
 		}
 	}
 	entries = inOrder(entries)
-	for len(entries) > maxWaiting {
-		m.giveUp(entries[0], fmt.Sprintf("more than %d mails wait", maxWaiting))
+	for len(entries) > m.most {
+		m.giveUp(entries[0], fmt.Sprintf("more than %d mails wait", m.most))
 		entries = entries[1:]
 	}
 	return entries, nil

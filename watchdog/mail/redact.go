@@ -2,6 +2,7 @@ package mail
 
 import (
 	"encoding/base64"
+	"errors"
 	"net"
 	"regexp"
 	"strings"
@@ -33,7 +34,7 @@ func withoutPorts(err error) string {
 		b.WriteString(strings.TrimSpace(line) + " ")
 	}
 	text := strings.TrimSpace(b.String())
-	if timeout, ok := err.(net.Error); ok && timeout.Timeout() && !strings.Contains(text, "timeout") { //nolint:errorlint // the outermost decides
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() && !strings.Contains(text, "timeout") {
 		text += " (timeout)"
 	}
 	return text

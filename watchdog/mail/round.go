@@ -55,7 +55,7 @@ func (r *round) deliverAll(entries []entry) (left []entry, errs []error) {
 // deliver tries one mail if it is due, and writes down what came of it. why tells
 // that it stays, err that the way to the server is closed, so that there is no
 // point in trying others.
-func (r *round) deliver(e entry) (after entry, why error, err *Error) { //nolint:revive // two kinds of errors
+func (r *round) deliver(e entry) (after entry, why error, err *Error) {
 	site := e.Event.Site
 	all, language := r.recipients(r.config, site)
 	pending := e.pending(all)

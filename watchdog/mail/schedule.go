@@ -8,8 +8,8 @@ const (
 	lastRetry  = 5 * time.Minute
 
 	// pollEvery is how often the directory is looked at: other processes put
-	// mails there as well.
-	pollEvery = 15 * time.Second
+	// mails there as well, and may end before they are sent.
+	pollEvery = time.Minute
 
 	// lockPoll is how often a lock that another process holds is tried.
 	lockPoll = 200 * time.Millisecond

@@ -105,8 +105,13 @@ func isAboutLetter(code string) bool {
 
 func (s *ses) explain(err error) *Error {
 	e := &Error{Stage: StageConnect, Text: "SES in " + s.region + " cannot be reached: " + innermost(err), cause: err}
-	if response, ok := errors.AsType[*awshttp.ResponseError](err); ok {
-		e.Stage, e.Text = StageSession, "SES in "+s.region+" answers "+http.StatusText(response.HTTPStatusCode())
+	response, answered := errors.AsType[*awshttp.ResponseError](err)
+	status := 0
+	if answered {
+		status = response.HTTPStatusCode() // 0 if the connection broke before one came
+	}
+	if status != 0 {
+		e.Stage, e.Text = StageSession, "SES in "+s.region+" answers "+http.StatusText(status)
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
@@ -129,7 +134,7 @@ func (s *ses) explain(err error) *Error {
 	case "TooManyRequestsException", "LimitExceededException", "Throttling", "ThrottlingException":
 		e.Hint = "the account's quota in SES (200 mails a day in the sandbox)"
 	default:
-		if response, ok := errors.AsType[*awshttp.ResponseError](err); ok && response.HTTPStatusCode() < 500 {
+		if status >= 400 && status < 500 {
 			e.Stage, e.Permanent = StageAuth, true
 			e.Hint = "may the watchdog's own credentials do ses:SendEmail for mail.from in this region?"
 		}

@@ -32,7 +32,8 @@ type smtpServer struct {
 	user     string
 	password string
 
-	// answer changes what a command ("RCPT", "." for the end of a mail) is answered
+	// answer changes what a command ("RCPT"; "." for
+	// the end of a mail, whose line names the event) is answered
 	// with: "" for what is right, "drop" for nothing but the end of the connection.
 	answer func(verb, line string) string
 
@@ -108,12 +109,13 @@ func (s *smtpServer) set(answer func(verb, line string) string) {
 
 func (s *smtpServer) told(verb, line string) string {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.commands = append(s.commands, line)
-	if s.answer == nil {
+	answer := s.answer
+	s.mu.Unlock()
+	if answer == nil {
 		return ""
 	}
-	return s.answer(verb, line)
+	return answer(verb, line)
 }
 
 func (s *smtpServer) dialog(conn net.Conn) {
@@ -200,7 +202,9 @@ func (s *smtpServer) dialog(conn net.Conn) {
 				return
 			}
 			m.raw = bytes.ReplaceAll(raw, []byte("\n"), []byte("\r\n"))
-			special := s.told(".", ".")
+			_, id, _ := strings.Cut(string(m.raw), "X-Karui-Event: ")
+			id, _, _ = strings.Cut(id, "\r\n")
+			special := s.told(".", ". "+id)
 			if special == "" || special == "drop" { // it has the mail, and says so or not
 				s.mu.Lock()
 				s.mails = append(s.mails, m)
