@@ -185,7 +185,7 @@ func damage(t *testing.T, files map[string]int64, ways []func(name string, b []b
 func flipped(at func(n int) int) func(string, []byte) []byte {
 	return func(_ string, b []byte) []byte {
 		if len(b) > 0 {
-			b[at(len(b))] ^= 0x41
+			b[min(max(0, at(len(b))), len(b)-1)] ^= 0x41
 		}
 		return b
 	}
