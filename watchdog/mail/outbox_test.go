@@ -82,6 +82,14 @@ func (b *bench) run(m *Mailer) (end func()) {
 	return func() { cancel(); <-done }
 }
 
+// off tries once, and is then switched off for a while.
+func (b *bench) off(d time.Duration) {
+	end := b.run(b.Mailer)
+	synctest.Wait()
+	end()
+	time.Sleep(d)
+}
+
 func (b *bench) enqueue(m *Mailer, events ...event.Event) {
 	b.t.Helper()
 	for _, e := range events {
@@ -331,9 +339,9 @@ func TestAMailThatEverybodyIsRefusedEndsInFailed(t *testing.T) {
 			}
 			return ""
 		})
-		defer b.run(b.Mailer)()
 		b.enqueue(b.Mailer, told("d", event.Degrade))
-		time.Sleep(25 * time.Hour)
+		b.off(25 * time.Hour)
+		defer b.run(b.Mailer)()
 		synctest.Wait()
 		b.waiting(b.Mailer, 0)
 		if b.files(placeFailed) != 1 || b.logs.count("does not get a mail") != 2 {
@@ -349,12 +357,13 @@ func TestAMailThatEverybodyIsRefusedEndsInFailed(t *testing.T) {
 func TestAWeekIsTheEnd(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		b.setDown(true)
-		end := b.run(b.Mailer)
 		b.enqueue(b.Mailer, told("old", event.Degrade))
-		time.Sleep(6 * 24 * time.Hour)
+		b.off(6 * 24 * time.Hour)
 		b.enqueue(b.Mailer, told("new", event.Restore))
+		end := b.run(b.Mailer)
+		time.Sleep(23 * time.Hour)
 		b.waiting(b.Mailer, 2)
-		time.Sleep(25 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		b.waiting(b.Mailer, 1)
 		if b.logs.count("a mail is given up") != 1 || b.files(placeFailed) != 1 {
 			t.Error(b.logs)
@@ -474,6 +483,26 @@ func TestSeveralProcessesOnOneOutbox(t *testing.T) {
 		}
 		if b.logs.count("level=ERROR") != 0 {
 			t.Error(b.logs)
+		}
+	})
+}
+
+// A proxy that serves many sites goes down.
+func TestManyMailsAtOnce(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		const n = 300
+		defer b.run(b.Mailer)()
+		for i := range n {
+			b.enqueue(b.Mailer, about(fmt.Sprintf("site%d", i), told(fmt.Sprintf("e%04d", i), event.Degrade)))
+		}
+		synctest.Wait()
+		b.waiting(b.Mailer, 0)
+		seen := make(map[string]bool)
+		for _, id := range b.arrived() {
+			seen[id] = true
+		}
+		if len(seen) != n || len(b.server.inbox()) != n {
+			t.Errorf("%d mails, %d different", len(b.server.inbox()), len(seen))
 		}
 	})
 }
@@ -605,7 +634,7 @@ func TestAMailThatCannotBeMarkedAsSentIsNotSentAgain(t *testing.T) {
 		if err := os.Mkdir(sent, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(pollEvery + time.Second)
 		b.want("d>ops,boss")
 		b.waiting(b.Mailer, 0)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"karui/watchdog/settings"
@@ -82,17 +83,15 @@ func (r *round) deliver(e entry) (after entry, why error, err *Error) {
 	for _, refusal := range got.refused {
 		r.logRefusal(refusal, refusal.Recipient)
 	}
+	refused, done := maps.Clone(e.Refused), len(e.Done)
 	for _, lost := range e.apply(got, r.opt.Now()) {
 		r.opt.Log.Error("a recipient does not get a mail: refused for a day", "event", e.Event.ID, "kind", e.Event.Kind, "site", site, "error", lost)
 	}
 	if len(e.pending(all)) == 0 {
 		return e, r.finish(e), nil
 	}
-	if err := r.store.put("", e); err != nil {
-		r.pump.unsaved[e.Event.ID] = e
-		r.logDisk(err)
-	} else {
-		delete(r.pump.unsaved, e.Event.ID)
+	if len(e.Done) != done || !maps.Equal(e.Refused, refused) {
+		r.save(e)
 	}
 	if len(got.refused) == 0 {
 		return e, errors.New("waits behind an earlier mail of the site"), nil
@@ -162,6 +161,16 @@ func (r *round) finish(e entry) error {
 		r.logDisk(r.store.put(place, e)) // for replies and for whoever looks; it is out
 	}
 	return nil
+}
+
+// save writes down how far a mail is that goes on waiting.
+func (r *round) save(e entry) {
+	if err := r.store.put("", e); err != nil {
+		r.pump.unsaved[e.Event.ID] = e
+		r.logDisk(err)
+		return
+	}
+	delete(r.pump.unsaved, e.Event.ID)
 }
 
 // block keeps later mails of the site from overtaking one that waits: for

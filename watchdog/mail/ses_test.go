@@ -83,9 +83,9 @@ func TestSESSandbox(t *testing.T) {
 		if in := d.Messages(); len(in) != 1 || !slices.Equal(in[0].To, []string{"ops@example.com"}) {
 			t.Errorf("%+v", in)
 		}
-		defer b.run(b.Mailer)()
 		b.enqueue(b.Mailer, told("d", event.Degrade))
-		time.Sleep(25 * time.Hour)
+		b.off(25 * time.Hour)
+		defer b.run(b.Mailer)()
 		synctest.Wait()
 		if n := len(d.Messages()); n != 2 || b.files(placeSent) != 1 || b.logs.count("does not get a mail") != 1 {
 			t.Errorf("%d mails: %s", n, b.logs)
