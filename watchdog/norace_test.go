@@ -1,0 +1,5 @@
+//go:build !race
+
+package watchdog_test
+
+const manySites = 1000
