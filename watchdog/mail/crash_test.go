@@ -131,6 +131,11 @@ func TestKilledAtAnyStep(t *testing.T) {
 			if step == "" && err != nil {
 				t.Error(err)
 			}
+			mu.Lock()
+			defer mu.Unlock()
+			if step != "" && verb != "taken" && !killed {
+				t.Errorf("never came to it: %v", err)
+			}
 		})
 	}
 	var got []string

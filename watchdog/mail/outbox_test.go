@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -670,5 +671,46 @@ func TestAClockThatIsSetBackChangesNoOrder(t *testing.T) {
 			t.Error(err)
 		}
 		b.want("first>ops,boss", "second>ops,boss", "third>ops,boss")
+	})
+}
+
+func TestWhatRootLeavesBelongsToTheOwnerOfTheStateDirectory(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	inBubble(t, func(b *bench) {
+		const owner = 12345
+		if err := os.Chown(b.dir, owner, owner); err != nil {
+			t.Fatal(err)
+		}
+		b.server.set(func(verb, line string) string {
+			if verb == "RCPT" && strings.Contains(line, "boss@") {
+				return "550 no"
+			}
+			return ""
+		})
+		m := b.mailer()
+		b.enqueue(m, told("a", event.Degrade), about("mise", told("b", event.Degrade)))
+		if err := m.Flush(b.t.Context()); err == nil {
+			t.Error("the boss got it")
+		}
+		entries := 0
+		err := filepath.WalkDir(filepath.Join(b.dir, "outbox"), func(path string, d os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			entries++
+			if stat, ok := info.Sys().(*syscall.Stat_t); !ok || stat.Uid != owner || stat.Gid != owner {
+				t.Errorf("%s belongs to %+v", path, stat)
+			}
+			return nil
+		})
+		if err != nil || entries != 7 { // four directories, the lock, two mails
+			t.Errorf("%d files: %v", entries, err)
+		}
 	})
 }

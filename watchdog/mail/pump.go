@@ -206,8 +206,8 @@ func (m *Mailer) load(now time.Time) ([]entry, error) {
 			if err := m.store.move(placeCorrupt, id); err != nil {
 				m.logDisk(err)
 			}
-		case err != nil:
-			return nil, fmt.Errorf("read the outbox: %w", err)
+		case err != nil: // the others can go
+			m.logDisk(fmt.Errorf("read a mail of the outbox: %w", err))
 		default:
 			// Beside the same in sent it is the loser of a race (see store.add).
 			if sent, err := m.store.has(placeSent, id); err != nil {

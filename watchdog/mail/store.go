@@ -39,12 +39,33 @@ const (
 )
 
 func openStore(dir string) (store, error) {
-	for _, place := range []string{placeSent, placeFailed, placeCorrupt} {
-		if err := os.MkdirAll(filepath.Join(dir, place), 0o700); err != nil {
+	s := store{dir: dir}
+	for _, place := range []string{"", placeSent, placeFailed, placeCorrupt} {
+		path := filepath.Join(dir, place)
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return store{}, fmt.Errorf("make the outbox: %w", err)
+		}
+		if err := adopt(path); err != nil {
 			return store{}, fmt.Errorf("make the outbox: %w", err)
 		}
 	}
-	return store{dir: dir}, nil
+	return s, nil
+}
+
+// adopt gives what root made to the owner of the directory it is in, so that a
+// command of root's leaves nothing that the daemon, as another user, cannot read.
+func adopt(path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	info, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 {
+		return os.Lchown(path, int(owner.Uid), int(owner.Gid))
+	}
+	return nil
 }
 
 func (s store) path(place, id string) string { return filepath.Join(s.dir, place, id+".json") }
@@ -79,7 +100,7 @@ func (s store) add(e entry) (bool, error) {
 	if _, err := f.Write(body); err != nil {
 		return false, err
 	}
-	if err := f.Sync(); err != nil {
+	if err := errors.Join(adopt(f.Name()), f.Sync()); err != nil {
 		return false, err
 	}
 	// A link, unlike a rename, never replaces.
@@ -101,7 +122,7 @@ func (s store) put(place string, e entry) error {
 	if err := renameio.WriteFile(s.path(place, e.Event.ID), body, 0o600, renameio.WithTempDir(dir)); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return errors.Join(adopt(s.path(place, e.Event.ID)), syncDir(dir))
 }
 
 // move ends the waiting of a mail. The rename alone is what other processes, and
@@ -199,6 +220,10 @@ const lockName = ".lock"
 func (s store) lock() (unlock func(), ok bool, err error) {
 	f, err := os.OpenFile(filepath.Join(s.dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
+		return nil, false, err
+	}
+	if err := adopt(f.Name()); err != nil {
+		_ = f.Close()
 		return nil, false, err
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
