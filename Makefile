@@ -4,18 +4,15 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
-# The watchdog is built as soon as it has a program.
-WATCHDOG := $(if $(wildcard cmd/karui-watchdog/*.go),bin/karui-watchdog)
-
-.PHONY: help setup build run test lint bench clean bin/karui bin/karui-watchdog
+.PHONY: help setup build run test lint bench microbench clean bin/karui bin/karui-watchdog
 
 help: ## Lists the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Installs the system packages that are missing
 	@scripts/setup
 
-build: setup bin/karui $(WATCHDOG) ## Builds bin/karui and bin/karui-watchdog
+build: setup bin/karui bin/karui-watchdog ## Builds bin/karui and bin/karui-watchdog
 
 bin/karui:
 	go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui
@@ -23,7 +20,7 @@ bin/karui:
 bin/karui-watchdog:
 	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui-watchdog
 
-run: build ## Starts karui on sample images, or on ORIGIN=https://www.example.com
+run: setup bin/karui ## Starts karui on sample images, or on ORIGIN=https://www.example.com
 	@ORIGIN='$(ORIGIN)' exec scripts/run
 
 test: setup ## Vet, format, linters, vulnerabilities, and all tests with the race detector
@@ -32,9 +29,11 @@ test: setup ## Vet, format, linters, vulnerabilities, and all tests with the rac
 lint: setup ## Format, linters and vulnerabilities only
 	@scripts/lint
 
-bench: setup ## Runs the benchmarks, then measures the whole program
-	go test -run '^$$' -bench . -benchmem ./...
+bench: setup ## Measures karui as a whole; BENCH='-only cached' for one table
 	go run ./bench $(BENCH)
+
+microbench: setup ## Runs the benchmarks of the packages
+	go test -run '^$$' -bench . -benchmem ./...
 
 clean: ## Removes what was built
 	rm -rf bin

@@ -56,17 +56,22 @@ func TestExampleEqualsTheDefaults(t *testing.T) {
 	}
 }
 
-func TestDocumentsShowTheExample(t *testing.T) {
-	want, err := os.ReadFile(example)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("../../docs/karui.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Error("docs/karui.yaml differs from " + example)
+func TestDocumentsShowTheExamples(t *testing.T) {
+	for document, tested := range map[string]string{
+		"karui.yaml":    example,
+		"watchdog.yaml": "../../watchdog/settings/testdata/watchdog.yaml",
+	} {
+		want, err := os.ReadFile(tested)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile("../../docs/" + document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("docs/%s differs from %s", document, tested)
+		}
 	}
 }
 
