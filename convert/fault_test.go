@@ -111,7 +111,7 @@ func TestDeathBetweenJobs(t *testing.T) {
 }
 
 // children returns the processes that this one has started, pools of other tests included.
-func children(t *testing.T) []int {
+func children(t testing.TB) []int {
 	t.Helper()
 	var pids []int
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

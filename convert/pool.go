@@ -1,10 +1,12 @@
 package convert
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -51,6 +53,7 @@ type Pool struct {
 
 	starter    *starter
 	flights    singleflight.Group
+	seed       maphash.Seed
 	quarantine *quarantine
 	tally      *tally
 	pinger     *pinger
@@ -128,7 +131,7 @@ func New(cfg Config, options ...Option) (*Pool, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool{
-		cfg: cfg, set: set, jobs: make(chan *request), starter: newStarter(),
+		cfg: cfg, set: set, jobs: make(chan *request), starter: newStarter(), seed: maphash.MakeSeed(),
 		quarantine: newQuarantine(set.now), tally: newTally(set.now), ctx: ctx, cancel: cancel,
 	}
 	p.pinger = newPinger(p)
@@ -178,38 +181,55 @@ func (p *Pool) Convert(ctx context.Context, source []byte, opt Options) (Result,
 		p.tally.decided(r, len(source))
 		return r, nil
 	}
-	digest := Digest(sha256.Sum256(source))
-	results := p.flights.DoChan(flightKey(digest, plan), func() (any, error) {
+	f, err := p.join(ctx, p.flightKey(source, plan), source, info, plan)
+	if err == nil && !bytes.Equal(f.source, source) {
+		// Two originals with the same hash: the second one flies alone.
+		f, err = p.join(ctx, fmt.Sprint("alone ", p.lastID.Add(1)), source, info, plan)
+	}
+	return f.result, err
+}
+
+// flight is a conversion that many may wait for, with the original that it is of.
+type flight struct {
+	result Result
+	source []byte
+}
+
+// join waits for the conversion with this key, and starts it when there is none.
+func (p *Pool) join(ctx context.Context, key string, source []byte, info header.Info, plan Plan) (flight, error) {
+	results := p.flights.DoChan(key, func() (any, error) {
 		if !p.enter() {
-			return Result{}, ErrClosed
+			return flight{}, ErrClosed
 		}
 		defer p.leave()
-		r, err := p.convert(digest, source, info, plan)
+		r, err := p.convert(source, info, plan)
 		if err == nil {
 			p.tally.decided(r, len(source))
 		}
-		return r, err
+		return flight{r, source}, err
 	})
 	select {
 	case r := <-results:
 		if r.Err != nil {
-			return Result{}, r.Err
+			return flight{}, r.Err
 		}
-		return r.Val.(Result), nil
+		return r.Val.(flight), nil
 	case <-ctx.Done():
-		return Result{}, ctx.Err()
+		return flight{}, ctx.Err()
 	}
 }
 
-// flightKey is the same for conversions that cannot differ in their result.
-func flightKey(d Digest, plan Plan) string {
-	return fmt.Sprintf("%s %d %d %d %s %t", d, plan.Target, plan.Quality, plan.Effort, plan.PNG, plan.KeepCopyright)
+// flightKey is the same for conversions that cannot differ in their result, as far as a hash tells. A cryptographic
+// one would take up to 3 % of the conversion's own time.
+func (p *Pool) flightKey(source []byte, plan Plan) string {
+	return fmt.Sprintf("%x %d %d %d %d %d %s %t", maphash.Bytes(p.seed, source), len(source),
+		plan.Target, plan.Quality, plan.Dial, plan.Effort, plan.PNG, plan.KeepCopyright)
 }
 
 // convert takes one conversion through a worker.
-func (p *Pool) convert(digest Digest, source []byte, info header.Info, plan Plan) (Result, error) {
+func (p *Pool) convert(source []byte, info header.Info, plan Plan) (Result, error) {
 	r := Result{Info: info, Plan: plan}
-	if q, held := p.quarantine.check(digest); held {
+	if q, held := p.held(source); held {
 		r.Decision = Decide(Quarantined, fmt.Sprintf("it ended a worker before (%s), and is left alone until %s",
 			q.Cause, q.Until.UTC().Format(time.RFC3339)))
 		return r, nil
@@ -232,8 +252,17 @@ func (p *Pool) convert(digest Digest, source []byte, info header.Info, plan Plan
 	if v.fault == "" {
 		return p.finish(r, v), nil
 	}
-	r.Decision = p.faulted(digest, v, req)
+	r.Decision = p.faulted(v, req)
 	return r, nil
+}
+
+// held returns the entry of a source that must not be tried. The digest is worked out only when there is anything in
+// quarantine.
+func (p *Pool) held(source []byte) (Quarantine, bool) {
+	if p.quarantine.empty() {
+		return Quarantine{}, false
+	}
+	return p.quarantine.check(sha256.Sum256(source))
 }
 
 // queue hands the request to a worker as soon as one is free. The zero Decision means that the pool was closed.
@@ -278,7 +307,8 @@ func (p *Pool) finish(r Result, v verdict) Result {
 }
 
 // faulted decides about a source whose conversion ended a worker.
-func (p *Pool) faulted(digest Digest, v verdict, req *request) Decision {
+func (p *Pool) faulted(v verdict, req *request) Decision {
+	digest := Digest(sha256.Sum256(req.source))
 	log := p.set.log.With("digest", digest.String(), "bytes", len(req.source), "format", req.job.Info.Format.String(),
 		"cause", string(v.fault), "detail", v.detail)
 	if !v.started {

@@ -54,6 +54,12 @@ func newQuarantine(now func() time.Time) *quarantine {
 	return &quarantine{now: now, items: make(map[Digest]Quarantine)}
 }
 
+func (q *quarantine) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.items) == 0
+}
+
 // check returns the entry of a source that must not be tried.
 func (q *quarantine) check(d Digest) (Quarantine, bool) {
 	q.mu.Lock()

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // starter starts child processes from one OS thread that lives as long as the starter.
@@ -31,6 +33,9 @@ func newStarter() *starter {
 func (s *starter) run() {
 	defer close(s.done)
 	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+	// What is forked here inherits this with all its threads: work in the background that interrupts nobody, itself
+	// included. A refusal costs some speed only; workers see to their own nice value.
+	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: workerNice}, 0)
 	for r := range s.requests {
 		r.errs <- r.cmd.Start()
 	}
