@@ -30,6 +30,7 @@ const (
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newServeCommand(),
+		newConvertCommand(),
 		newConfigCommand(),
 		newVersionCommand(),
 		newWorkerCommand(),
@@ -46,6 +47,7 @@ the file they asked for; when karui is in trouble, the original goes out.
 
 Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.`,
 		Example: `  karui serve --origin https://www.example.com
+  karui convert photos/ -o variants/
   karui config check --config /etc/karui/karui.yaml
   karui completion bash > /etc/bash_completion.d/karui`,
 		SilenceErrors: true, // report prints them, once

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"karui/convert"
+	"karui/convert/header"
+	"karui/internal/batch"
+)
+
+// convertFlags are those of `karui convert`.
+type convertFlags struct {
+	out       string
+	overwrite bool
+	format    string
+	quality   int
+	png       string
+	jobs      int
+	json      bool
+}
+
+func newConvertCommand() *cobra.Command {
+	var flags convertFlags
+	cmd := &cobra.Command{
+		Use:   "convert FILE or DIR...",
+		Short: "Converts files as the proxy would, and says what it decided and why",
+		Long: `Converts files as the proxy would, and says what it decided and why.
+
+A file is taken whatever its name; of a folder, all files below it that are named
+like images (.jpg .jpeg .jpe .jfif .png .gif). Without -o nothing is written, and
+the table shows what the proxy would save. With -o, variants are written there
+under the paths that the originals have below their folder; originals that are
+kept as they are are not copied, and no file that exists is overwritten unless
+--overwrite is given.
+
+--json prints one document: {"files": [...], "total": {...}}. Each file has path,
+source, width, height, frames, bytes, format, variant_bytes, saved_bytes, code (a
+stable word, "converted" for a variant), reason (a sentence), settled (whether the
+decision would be the same tomorrow), quality, cpu_ms, and error where the file
+could not be read or its variant not be written.
+
+Exit code 0 also when originals are kept, 1 when a file could not be read or
+written, 2 for wrong usage.`,
+		Example: `  karui convert photo.jpg
+  karui convert photos/ -o variants/
+  karui convert photos/ --quality 60 --json | jq '.files[] | select(.code != "converted")'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError("name at least one file or folder")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&flags.out, "output", "o", "", "folder for the variants (default: write nothing)")
+	f.BoolVar(&flags.overwrite, "overwrite", false, "replace variants that are there already (never an original)")
+	f.StringVar(&flags.format, "format", header.WebP.String(), "format to convert to: webp")
+	f.IntVar(&flags.quality, "quality", 80, "1 to 100; a JPEG never gets more than it was saved with")
+	f.StringVar(&flags.png, "png", convert.PNGAuto, "how PNG is compressed: auto (by content), lossy or lossless")
+	f.IntVar(&flags.jobs, "jobs", 0, "conversions at a time (default: one per CPU)")
+	f.BoolVar(&flags.json, "json", false, "print one JSON document instead of a table")
+	return cmd
+}
+
+// check tells which flag cannot be used.
+func (c *convertFlags) check() (header.Format, error) {
+	format, known := header.ParseFormat(c.format)
+	switch {
+	case !known || !convert.CanMake(format):
+		return format, usageError("--format is %q, but it must be webp", c.format)
+	case c.quality < 1 || c.quality > 100:
+		return format, usageError("--quality is %d, but it must be 1 to 100", c.quality)
+	case !slices.Contains([]string{convert.PNGAuto, convert.PNGLossy, convert.PNGLossless}, c.png):
+		return format, usageError("--png is %q, but it must be auto, lossy or lossless", c.png)
+	case c.jobs < 0 || c.jobs > 256:
+		return format, usageError("--jobs is %d, but it must be 1 to 256, or 0 for one per CPU", c.jobs)
+	case c.overwrite && c.out == "":
+		return format, usageError("--overwrite does nothing without -o")
+	}
+	return format, nil
+}
+
+func (c *convertFlags) run(cmd *cobra.Command, args []string) error {
+	format, err := c.check()
+	if err != nil {
+		return err
+	}
+	inputs, err := batch.Inputs(args)
+	if err != nil {
+		return err
+	}
+	if len(inputs) == 0 {
+		return errors.New("no file is named like an image (.jpg .jpeg .jpe .jfif .png .gif)")
+	}
+	limits := convert.DefaultConfig()
+	limits.Workers = min(c.jobs, len(inputs))
+	if c.jobs == 0 {
+		limits.Workers = min(runtime.GOMAXPROCS(0), len(inputs))
+	}
+	// Nobody waits for an answer here, so a file is never given up for want of a worker.
+	limits.QueueWait = time.Hour
+	pool, err := convert.New(limits)
+	if err != nil {
+		return fmt.Errorf("start workers: %w", err)
+	}
+	defer pool.Close()
+
+	job := batch.Job{
+		Inputs: inputs, Out: c.out, Overwrite: c.overwrite, Limits: limits, Parallel: limits.Workers,
+		Options: convert.Options{
+			Formats: []header.Format{format}, Quality: c.quality, PNG: c.png, Keep: []string{convert.KeepCopyright},
+		},
+	}
+	reports, total, stopped := runBatch(cmd, pool, job)
+	if err := c.print(cmd, reports, total); err != nil {
+		return err
+	}
+	switch {
+	case stopped != nil && total.Files < len(inputs):
+		return fmt.Errorf("stopped after %d of %d files: %w", total.Files, len(inputs), stopped)
+	case total.Failed > 0:
+		return fmt.Errorf("%d of %d files could not be read or written", total.Failed, total.Files)
+	}
+	return nil
+}
+
+// runBatch runs the job, with progress where somebody is watching.
+func runBatch(cmd *cobra.Command, c batch.Converter, job batch.Job) ([]batch.Report, batch.Summary, error) {
+	var (
+		reports []batch.Report
+		total   batch.Summary
+	)
+	bar, end := newProgress(cmd, int64(len(job.Inputs)))
+	defer end()
+	err := batch.Run(cmd.Context(), c, job, func(r batch.Report) {
+		total.Add(&r)
+		reports = append(reports, r)
+		bar(total)
+	})
+	batch.Sort(reports)
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	return reports, total, err
+}
+
+// newProgress shows how far the work is, on a terminal only. End takes it away.
+func newProgress(cmd *cobra.Command, files int64) (update func(batch.Summary), end func()) {
+	stderr, ok := cmd.ErrOrStderr().(*os.File)
+	if !ok || !term.IsTerminal(int(stderr.Fd())) { //nolint:gosec // a file descriptor
+		return func(batch.Summary) {}, func() {}
+	}
+	w := progress.NewWriter()
+	w.SetOutputWriter(stderr)
+	w.SetAutoStop(false)
+	w.SetUpdateFrequency(200 * time.Millisecond)
+	w.Style().Visibility.Value = true
+	tracker := &progress.Tracker{Message: "converting", Total: files, RemoveOnCompletion: true}
+	w.AppendTracker(tracker)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Render()
+	}()
+	update = func(s batch.Summary) {
+		tracker.SetValue(int64(s.Files))
+		tracker.UpdateMessage(fmt.Sprintf("converting: %d converted, %d kept", s.Converted, s.Kept))
+	}
+	return update, func() {
+		tracker.MarkAsDone()
+		w.Stop()
+		<-done
+	}
+}
+
+// print writes the result in the form that was asked for.
+func (c *convertFlags) print(cmd *cobra.Command, reports []batch.Report, total batch.Summary) error {
+	if c.json {
+		return batch.WriteJSON(cmd.OutOrStdout(), reports, total)
+	}
+	return batch.WriteTable(cmd.OutOrStdout(), reports, total)
+}

@@ -1,0 +1,307 @@
+package batch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/image/webp"
+
+	"karui/convert"
+	"karui/convert/header"
+	"karui/internal/sample"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == convert.WorkerCommand {
+		os.Exit(convert.WorkerMain(os.Args[2:]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// tree writes files below a new folder.
+func tree(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, body := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, body, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func names(inputs []Input) []string {
+	var all []string
+	for _, in := range inputs {
+		all = append(all, in.Name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestInputsOfAFolder(t *testing.T) {
+	root := tree(t, map[string][]byte{
+		"a.jpg": nil, "b.JPEG": nil, "notes.txt": nil, "deep/er/c.png": nil, "deep/d.gif": nil, "deep/e.jfif": nil,
+	})
+	for link, to := range map[string]string{"deep/loop": root, "again.jpg": filepath.Join(root, "a.jpg"), "dead.jpg": "nowhere"} {
+		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(root, "pipe.jpg"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inputs, err := Inputs([]string{root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"a.jpg", "again.jpg", "b.JPEG", "deep/d.gif", "deep/e.jfif", "deep/er/c.png"}
+	if got := names(inputs); !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
+	}
+}
+
+func TestInputsNamedTwiceAreTakenOnce(t *testing.T) {
+	root := tree(t, map[string][]byte{"a.jpg": nil})
+	inputs, err := Inputs([]string{root, filepath.Join(root, "a.jpg"), filepath.Join(root, ".", "a.jpg")})
+	if err != nil || len(inputs) != 1 {
+		t.Errorf("%v %v", inputs, err)
+	}
+}
+
+func TestInputsThatAreNotThere(t *testing.T) {
+	if _, err := Inputs([]string{"nowhere/at-all.jpg"}); err == nil || !strings.Contains(err.Error(), "nowhere/at-all.jpg: no such file") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTargetsNeverMeet(t *testing.T) {
+	root := tree(t, map[string][]byte{"a.jpg": nil, "a.png": nil, "A.gif": nil, "b.jpg": nil, "a/a.jpg": nil})
+	inputs, err := Inputs([]string{root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var targets []string
+	for _, in := range inputs {
+		targets = append(targets, in.Target(".webp"))
+	}
+	slices.Sort(targets)
+	if want := []string{"A.gif.webp", "a.jpg.webp", "a.png.webp", "a/a.webp", "b.webp"}; !slices.Equal(targets, want) {
+		t.Errorf("%q, not %q", targets, want)
+	}
+}
+
+// pool is a real one.
+func pool(t *testing.T, limits convert.Config) *convert.Pool {
+	t.Helper()
+	p, err := convert.New(limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// runAll runs a job over the paths, and gives the reports by the name of the file.
+func runAll(t *testing.T, job Job, paths ...string) (map[string]Report, Summary) {
+	t.Helper()
+	inputs, err := Inputs(paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job.Limits == (convert.Config{}) {
+		job.Limits = convert.DefaultConfig()
+	}
+	job.Limits.Workers = 2
+	job.Inputs, job.Parallel = inputs, 2
+	job.Options = convert.Options{Formats: []header.Format{header.WebP}, Quality: 80, Keep: []string{convert.KeepCopyright}}
+	reports, total := map[string]Report{}, Summary{}
+	err = Run(t.Context(), pool(t, job.Limits), job, func(r Report) {
+		total.Add(&r)
+		reports[filepath.Base(r.Path)] = r
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reports, total
+}
+
+func TestFilesAreConvertedOrKeptWithAReason(t *testing.T) {
+	photo := sample.Photo()
+	root := tree(t, map[string][]byte{
+		"sub/photo.jpg": photo, "logo.png": sample.Logo(), "film.gif": sample.Animation(),
+		"cut.jpg": photo[:len(photo)/2], "page.jpg": []byte("<!doctype html><title>404</title>"), "empty.png": nil,
+	})
+	out := filepath.Join(t.TempDir(), "out")
+	reports, total := runAll(t, Job{Out: out}, root)
+	if total.Files != 6 || total.Converted != 3 || total.Kept != 3 || total.Failed != 0 || total.BytesAfter >= total.BytesBefore {
+		t.Errorf("%+v", total)
+	}
+	for name, want := range map[string]string{"photo.jpg": "sub/photo.webp", "logo.png": "logo.webp", "film.gif": "film.webp"} {
+		r := reports[name]
+		body, err := os.ReadFile(filepath.Join(out, want))
+		if err != nil || r.Out != filepath.Join(out, want) || r.Format != "webp" || r.Reason == "" ||
+			int64(len(body)) != r.VariantBytes || r.Saved != r.Bytes-r.VariantBytes || r.Saved <= 0 || header.Sniff(body) != header.WebP {
+			t.Errorf("%s: %v %+v", name, err, r)
+		}
+		if r.Frames > 1 {
+			continue // the decoder knows no animations
+		}
+		if config, err := webp.DecodeConfig(bytes.NewReader(body)); err != nil || config.Width != r.Width || config.Height != r.Height {
+			t.Errorf("%s: %v %v, not %d x %d", name, err, config, r.Width, r.Height)
+		}
+	}
+	for name, want := range map[string]convert.Code{"cut.jpg": convert.Truncated, "page.jpg": convert.NotConvertible, "empty.png": convert.NotConvertible} {
+		if r := reports[name]; r.Code != want || r.Reason == "" || r.Out != "" || r.VariantBytes != 0 || r.Error != "" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if n := total.Codes[convert.Converted]; n != 3 {
+		t.Errorf("%d counted as converted", n)
+	}
+}
+
+func TestNothingIsWrittenWithoutAFolder(t *testing.T) {
+	root := tree(t, map[string][]byte{"photo.jpg": sample.Photo()})
+	reports, _ := runAll(t, Job{}, root)
+	if r := reports["photo.jpg"]; r.Code != convert.Converted || r.Out != "" {
+		t.Errorf("%+v", r)
+	}
+	if files, err := os.ReadDir(root); err != nil || len(files) != 1 {
+		t.Errorf("%v %v", files, err)
+	}
+}
+
+func TestFilesThatAreThereStay(t *testing.T) {
+	mine := []byte("mine")
+	root := tree(t, map[string][]byte{"photo.jpg": sample.Photo(), "photo.webp": mine})
+	reports, total := runAll(t, Job{Out: root}, filepath.Join(root, "photo.jpg"))
+	if r := reports["photo.jpg"]; !strings.Contains(r.Error, "exists already") || total.Failed != 1 {
+		t.Errorf("%+v", r)
+	}
+	if body, err := os.ReadFile(filepath.Join(root, "photo.webp")); err != nil || !bytes.Equal(body, mine) {
+		t.Errorf("%q %v", body, err)
+	}
+	reports, _ = runAll(t, Job{Out: root, Overwrite: true}, filepath.Join(root, "photo.jpg"))
+	if body, err := os.ReadFile(filepath.Join(root, "photo.webp")); err != nil || header.Sniff(body) != header.WebP || reports["photo.jpg"].Error != "" {
+		t.Errorf("%v %+v", err, reports["photo.jpg"])
+	}
+}
+
+func TestAnInputIsNeverOverwritten(t *testing.T) {
+	// A JPEG under a WebP's name is converted as well, and its variant would take its place.
+	photo := sample.Photo()
+	root := tree(t, map[string][]byte{"photo.webp": photo})
+	path := filepath.Join(root, "photo.webp")
+	reports, _ := runAll(t, Job{Out: root, Overwrite: true}, path)
+	if r := reports["photo.webp"]; !strings.Contains(r.Error, "one of the originals") {
+		t.Errorf("%+v", r)
+	}
+	if body, err := os.ReadFile(path); err != nil || !bytes.Equal(body, photo) {
+		t.Errorf("the original has changed: %v", err)
+	}
+}
+
+func TestLargeFilesAreDecidedFromTheirBeginning(t *testing.T) {
+	body := append(sample.Photo(), make([]byte, 1<<20)...)
+	root := tree(t, map[string][]byte{"large.jpg": body})
+	limits := convert.DefaultConfig()
+	limits.MaxBytes = 512 << 10
+	reports, _ := runAll(t, Job{Limits: limits}, root)
+	r := reports["large.jpg"]
+	if r.Code != convert.TooLarge || r.Bytes != int64(len(body)) || r.Width == 0 || r.Source != "jpeg" || r.CPUMillis != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestWhatIsNoFileFails(t *testing.T) {
+	root := t.TempDir()
+	pipe := filepath.Join(root, "pipe.jpg")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reports, total := runAll(t, Job{}, pipe)
+	if r := reports["pipe.jpg"]; !strings.Contains(r.Error, "it is a pipe") || total.Failed != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// stopping is a converter in whose hands the run is stopped.
+type stopping struct{ stop context.CancelFunc }
+
+func (s stopping) Convert(ctx context.Context, _ []byte, _ convert.Options) (convert.Result, error) {
+	s.stop()
+	<-ctx.Done()
+	return convert.Result{}, ctx.Err()
+}
+
+func TestAStopEndsTheRun(t *testing.T) {
+	root := tree(t, map[string][]byte{"a.jpg": {1}, "b.jpg": {2}, "c.jpg": {3}})
+	inputs, err := Inputs([]string{root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	told := 0
+	err = Run(ctx, stopping{stop}, Job{Inputs: inputs, Limits: convert.DefaultConfig(), Parallel: 2}, func(Report) { told++ })
+	if !errors.Is(err, context.Canceled) || told != 0 {
+		t.Errorf("%v, %d reports", err, told)
+	}
+}
+
+func TestJSONAndTable(t *testing.T) {
+	reports := []Report{
+		{Path: "b.jpg", Source: "jpeg", Width: 3, Height: 2, Frames: 1, Bytes: 1000, Format: "webp", VariantBytes: 400,
+			Decision: convert.Decide(convert.Converted, "lossy: a JPEG"), CPUMillis: 12},
+		{Path: "a\x1b[2J.png", Source: "png", Bytes: 10, Decision: convert.Decide(convert.AnimatedPNG, "an animation of 3 frames")},
+		{Path: "c.gif", Error: "read: permission denied"},
+	}
+	var total Summary
+	for i := range reports {
+		total.Add(&reports[i])
+	}
+	Sort(reports)
+	var out bytes.Buffer
+	if err := WriteJSON(&out, reports, total); err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Files []map[string]any `json:"files"`
+		Total map[string]any   `json:"total"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &document); err != nil {
+		t.Fatal(err)
+	}
+	if f := document.Files[1]; f["path"] != "b.jpg" || f["code"] != "converted" || f["reason"] != "lossy: a JPEG" || f["saved_bytes"] != 600.0 || f["cpu_ms"] != 12.0 {
+		t.Errorf("%v", f)
+	}
+	if f := document.Files[2]; f["error"] != "read: permission denied" || document.Total["failed"] != 1.0 || document.Total["bytes_after"] != 410.0 {
+		t.Errorf("%v %v", f, document.Total)
+	}
+	out.Reset()
+	if err := WriteTable(&out, reports, total); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for _, want := range []string{"3 x 2", "60 %", "animated_png", "an animation of 3 frames", "permission denied", "1 converted, 1 kept as they are, 1 failed: 410 B instead of 1010 B (59 % less)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "\x1b") {
+		t.Error("a name reaches the terminal's controls")
+	}
+}

@@ -1,0 +1,105 @@
+package batch
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// extensions are the names that the proxy takes for images; what a file is, its
+// bytes decide.
+var extensions = []string{".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif"}
+
+// Input is one file to convert.
+type Input struct {
+	// Path leads to the file.
+	Path string
+	// Name is the path that it keeps below the folder of results.
+	Name string
+	// shared says that another input differs from this one only in its extension.
+	shared bool
+}
+
+// Target is the path of the variant below the folder of results: photo.jpg
+// becomes photo.webp, or photo.jpg.webp where there is a photo.png as well.
+func (i Input) Target(extension string) string {
+	if i.shared {
+		return i.Name + extension
+	}
+	return stem(i.Name) + extension
+}
+
+func stem(name string) string { return strings.TrimSuffix(name, filepath.Ext(name)) }
+
+// Inputs lists the files that the paths name: files as they are, whatever their
+// name, and of folders all files below that bear an image's name. Links to folders
+// are followed where they are named, not where they are found.
+func Inputs(paths []string) ([]Input, error) {
+	var inputs []Input
+	for _, path := range paths {
+		found, err := find(path)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, found...)
+	}
+	seen := map[string]bool{}
+	inputs = slices.DeleteFunc(inputs, func(in Input) bool {
+		key := filepath.Clean(in.Path)
+		known := seen[key]
+		seen[key] = true
+		return known
+	})
+	stems := map[string]int{}
+	for _, in := range inputs {
+		stems[strings.ToLower(stem(in.Name))]++
+	}
+	for i := range inputs {
+		inputs[i].shared = stems[strings.ToLower(stem(inputs[i].Name))] > 1
+	}
+	return inputs, nil
+}
+
+func find(path string) ([]Input, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot convert %s: %w", path, withoutPath(err))
+	}
+	if !info.IsDir() {
+		return []Input{{Path: path, Name: filepath.Base(path)}}, nil
+	}
+	root, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot convert %s: %w", path, withoutPath(err))
+	}
+	var inputs []Input
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		name, relErr := filepath.Rel(root, p)
+		if relErr != nil {
+			return relErr
+		}
+		in := Input{Path: filepath.Join(path, name), Name: name}
+		switch {
+		case err != nil:
+			// A folder that cannot be read is reported like a file that cannot.
+			inputs = append(inputs, in)
+			return fs.SkipDir
+		case d.IsDir() || !slices.Contains(extensions, strings.ToLower(filepath.Ext(p))):
+		case d.Type().IsRegular() || d.Type()&fs.ModeSymlink != 0 && isFile(p):
+			inputs = append(inputs, in)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read folder %s: %w", path, err)
+	}
+	return inputs, nil
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
