@@ -13,7 +13,7 @@
 // Not guaranteed: that a mail goes out only once. Between the server's answer
 // that it has the mail and the rename that notes it there are some microseconds
 // in which a crash leaves nobody to know (with several recipients of whom some
-// were refused, or SES, a write of a small file); and a connection that breaks
+// were refused, the write of a small file); and a connection that breaks
 // after the last byte of a mail and before the answer leaves open whether the
 // server has it. The mail is then sent again. Its Message-ID is the same, by which
 // many servers and clients drop the second one; SES puts its own in that place, so
