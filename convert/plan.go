@@ -27,7 +27,7 @@ type Plan struct {
 	Quality int
 	// Effort is the number that the target's encoder takes, see [DefaultEffort].
 	Effort int
-	// CPU is the estimated CPU time of the conversion, decoding included, on the machine of libraries.md.
+	// CPU is the estimated CPU time of the conversion, decoding included, on the machine on which the costs in quality.go were measured.
 	CPU time.Duration
 	// PNG is how to compress a PNG original: PNGAuto, PNGLossy or PNGLossless; "" for other originals.
 	PNG string

@@ -13,7 +13,7 @@ import (
 	"karui/watchdog/machine"
 )
 
-// Limits of what a distribution should let originals linger (design §10).
+// Limits of what a distribution should let originals linger: an edge that keeps originals longer goes on showing them after a restore.
 const (
 	maxMaxTTL     = 24 * time.Hour
 	maxDefaultTTL = time.Hour

@@ -16,7 +16,7 @@ import (
 )
 
 // The time from the origin's first byte to each viewer's first byte, over real
-// connections. performance.md: at most 3 ms for every viewer.
+// connections. The aim is at most 3 ms for every viewer.
 func BenchmarkFirstByte(b *testing.B) {
 	for _, viewers := range []int{1, 10, 100} {
 		b.Run(fmt.Sprint(viewers, " viewers"), func(b *testing.B) {

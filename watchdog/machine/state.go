@@ -184,5 +184,5 @@ func (s State) Need(r Rules) int {
 	return min(need, maxGood)
 }
 
-// maxGood is design §10's "up to 12".
+// maxGood bounds the good rounds that a flapping proxy has to show before it is trusted again; 12 rounds of 5 minutes are an hour.
 const maxGood = 12
