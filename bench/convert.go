@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -46,6 +47,9 @@ func convertTable(ctx context.Context, b *bench) error {
 		return err
 	}
 	for _, c := range classes {
+		if !slices.Contains(b.classes, c.name) {
+			continue
+		}
 		if err := b.convertClass(ctx, c, all, scores); err != nil {
 			return fmt.Errorf("class %s: %w", c.name, err)
 		}
@@ -197,6 +201,9 @@ func scoreAll(ctx context.Context, b *bench, all []converter) (map[string]map[st
 		return nil, err
 	}
 	for _, c := range classes {
+		if !slices.Contains(b.classes, c.name) {
+			continue
+		}
 		scores[c.name] = map[string]float64{}
 		for _, who := range all {
 			b.say("score of %s, class %s", who.name, c.name)

@@ -35,6 +35,7 @@ type bench struct {
 	album    album
 	origin   *origin
 	peers    []string
+	classes  []string // that are converted
 	rounds   int
 	mixes    []int
 	out      io.Writer
@@ -72,6 +73,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	var peers texts
 	flags.Var(&peers, "peer", "a server that converts, `NAME=URL` with {origin} for the original's address; may be repeated")
+	sizes := flags.String("classes", "S,M,L", "which sizes of photographs are converted")
 	only := flags.String("only", strings.Join(names, ","), "which tables")
 	rounds := flags.Int("rounds", 7, "rounds, in which all take turns; medians are printed")
 	corpus := flags.String("photos", "../shared/corpus/photos", "a `folder` of photographs; without one they are drawn")
@@ -88,12 +90,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return 2
 		}
 	}
+	chosen := strings.Split(*sizes, ",")
 	counts, err := parseCounts(*mixes)
 	if err != nil || *rounds < 1 || *rounds > 1000 {
 		_, _ = fmt.Fprintf(stderr, "bench: -conversions %q or -rounds %d is out of range\n", *mixes, *rounds)
 		return 2
 	}
-	b := &bench{peers: peers, rounds: *rounds, mixes: counts, out: stdout, words: stderr, markdown: *markdown, karui: *program}
+	b := &bench{
+		classes: chosen, peers: peers, rounds: *rounds, mixes: counts,
+		out: stdout, words: stderr, markdown: *markdown, karui: *program,
+	}
 	if err := b.measure(ctx, *corpus, wanted); err != nil {
 		_, _ = fmt.Fprintf(stderr, "bench: %v\n", err)
 		return 1

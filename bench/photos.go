@@ -61,7 +61,7 @@ func makeAlbum(folder string) (album, string, error) {
 	a := album{}
 	for _, c := range classes {
 		for _, s := range sources {
-			if len(a[c.name]) == photosPerClass || !s.drawn && s.pixels() < c.pixels {
+			if !s.drawn && s.pixels() < c.pixels {
 				continue
 			}
 			body, err := s.at(c)
@@ -70,6 +70,11 @@ func makeAlbum(folder string) (album, string, error) {
 			}
 			a[c.name] = append(a[c.name], photo{s.name, body})
 		}
+		// Those that have the bytes which such a photograph has on a site.
+		off := func(p photo) int { return abs(len(p.body) - c.bytes) }
+		all := a[c.name]
+		sort.SliceStable(all, func(i, j int) bool { return off(all[i]) < off(all[j]) })
+		a[c.name] = all[:min(len(all), photosPerClass)]
 	}
 	return a, words, nil
 }
