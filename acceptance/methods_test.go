@@ -68,7 +68,8 @@ func TestHeadOfAColdImageAnswersWhatGetWould(t *testing.T) {
 	}
 	k := serve(t, origin)
 	for _, c := range []struct{ head, get, accept string }{
-		{"/head.jpg", "/get.jpg", takesAny}, {"/head2.jpg", "/get2.jpg", takesWebP},
+		{"/head.jpg", "/get.jpg", takesAny},
+		{"/head2.jpg", "/get2.jpg", takesWebP},
 		{"/none.jpg", "/none2.jpg", takesWebP},
 	} {
 		head := k.do(request{method: http.MethodHead, target: c.head, fields: []string{c.accept}})

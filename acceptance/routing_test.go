@@ -32,10 +32,21 @@ func TestRequestsAreRoutedByHeaderThenHostThenDefault(t *testing.T) {
 		host, route string
 		want        *origintest.Origin
 	}{
-		{withDefault, "www.shop.example", "", shop}, {withDefault, "www.blog.example", "", blog}, {withDefault, "blog.example:8080", "", blog}, {withDefault, "WWW.Blog.Example", "", blog},
-		{withDefault, "unknown.example", "", shop}, {withDefault, "", "", shop}, {withDefault, "www.shop.example", "blog", blog}, {withDefault, "unknown.example", "blog", blog},
-		{withDefault, "www.shop.example", "nobody", nil}, {withDefault, "unknown.example", "nobody", nil},
-		{without, "www.blog.example", "", blog}, {without, "unknown.example", "", nil}, {without, "", "", nil}, {without, "unknown.example", "shop", shop}, {without, "www.shop.example", "nobody", nil},
+		{withDefault, "www.shop.example", "", shop},
+		{withDefault, "www.blog.example", "", blog},
+		{withDefault, "blog.example:8080", "", blog},
+		{withDefault, "WWW.Blog.Example", "", blog},
+		{withDefault, "unknown.example", "", shop},
+		{withDefault, "", "", shop},
+		{withDefault, "www.shop.example", "blog", blog},
+		{withDefault, "unknown.example", "blog", blog},
+		{withDefault, "www.shop.example", "nobody", nil},
+		{withDefault, "unknown.example", "nobody", nil},
+		{without, "www.blog.example", "", blog},
+		{without, "unknown.example", "", nil},
+		{without, "", "", nil},
+		{without, "unknown.example", "shop", shop},
+		{without, "www.shop.example", "nobody", nil},
 	} {
 		for _, target := range []string{"/a.jpg", "/a.css"} {
 			raw := "GET " + target + " HTTP/1.1\r\nHost: " + c.host + "\r\n"
@@ -134,9 +145,16 @@ func TestPingIsARealJPEGWhereItIsThePing(t *testing.T) {
 		fields       []string
 		ping         bool
 	}{
-		{"www.example.com", "/.karui/ping.jpg", nil, true}, {"192.0.2.1", "/.karui/ping.jpg", nil, true}, {"x", "/.karui/ping.jpg", []string{"X-Routing: nobody"}, true},
-		{"x", "/.karui/ping.jpg", []string{takesWebP}, true}, {"x", "/ping.jpg", nil, true}, {"", "/ping.jpg", nil, true}, {k.addr, "/ping.jpg", []string{takesWebP}, true},
-		{"www.example.com", "/ping.jpg", nil, false}, {"x", "/ping.jpg", []string{"X-Routing: shop"}, false}, {"www.example.com", "/dir/.karui/ping.jpg", nil, false},
+		{"www.example.com", "/.karui/ping.jpg", nil, true},
+		{"192.0.2.1", "/.karui/ping.jpg", nil, true},
+		{"x", "/.karui/ping.jpg", []string{"X-Routing: nobody"}, true},
+		{"x", "/.karui/ping.jpg", []string{takesWebP}, true},
+		{"x", "/ping.jpg", nil, true},
+		{"", "/ping.jpg", nil, true},
+		{k.addr, "/ping.jpg", []string{takesWebP}, true},
+		{"www.example.com", "/ping.jpg", nil, false},
+		{"x", "/ping.jpg", []string{"X-Routing: shop"}, false},
+		{"www.example.com", "/dir/.karui/ping.jpg", nil, false},
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
 			raw := method + " " + c.target + " HTTP/1.1\r\nHost: " + c.host + "\r\n" + strings.Join(append(c.fields, "\r\n"), "\r\n")

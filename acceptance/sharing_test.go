@@ -230,9 +230,12 @@ func TestPermissionsStayOnVariants(t *testing.T) {
 	t.Parallel()
 	origin := origintest.New(t)
 	fields := []field{
-		{Name: "Access-Control-Allow-Origin", Value: "*"}, {Name: "Access-Control-Expose-Headers", Value: "X-Thing"},
-		{Name: "Cross-Origin-Resource-Policy", Value: "cross-origin"}, {Name: "Timing-Allow-Origin", Value: "https://a.example"},
-		{Name: "X-Robots-Tag", Value: "noindex"}, {Name: "Link", Value: `</a.html>; rel="canonical"`},
+		{Name: "Access-Control-Allow-Origin", Value: "*"},
+		{Name: "Access-Control-Expose-Headers", Value: "X-Thing"},
+		{Name: "Cross-Origin-Resource-Policy", Value: "cross-origin"},
+		{Name: "Timing-Allow-Origin", Value: "https://a.example"},
+		{Name: "X-Robots-Tag", Value: "noindex"},
+		{Name: "Link", Value: `</a.html>; rel="canonical"`},
 	}
 	origin.Set("/a.jpg", origintest.Image("image/jpeg", photo(t, 1), append(fields, field{Name: "X-Powered-By", Value: "x"}, field{Name: "ETag", Value: `"o"`},
 		field{Name: "Last-Modified", Value: "Mon, 02 Jan 2006 15:04:05 GMT"}, field{Name: "Content-MD5", Value: "Q2hlY2sgSW50ZWdyaXR5IQ=="}, field{Name: "Accept-Ranges", Value: "bytes"},

@@ -71,8 +71,17 @@ func TestGlob(t *testing.T) {
 		pattern, s string
 		want       bool
 	}{
-		{"", "", true}, {"*", "", true}, {"", "a", false}, {"a*", "a", true}, {"*b", "aab", true},
-		{"a*b*c", "axxbyyc", true}, {"a*b*c", "axxbyy", false}, {"?", "", false}, {"??", "ab", true}, {"*?", "a", true}, {"a", "ab", false},
+		{"", "", true},
+		{"*", "", true},
+		{"", "a", false},
+		{"a*", "a", true},
+		{"*b", "aab", true},
+		{"a*b*c", "axxbyyc", true},
+		{"a*b*c", "axxbyy", false},
+		{"?", "", false},
+		{"??", "ab", true},
+		{"*?", "a", true},
+		{"a", "ab", false},
 	} {
 		if got := glob(tc.pattern, tc.s); got != tc.want {
 			t.Errorf("glob(%q, %q) = %v", tc.pattern, tc.s, got)

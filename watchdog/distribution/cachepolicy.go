@@ -56,8 +56,10 @@ func (c *Client) CachingOf(ctx context.Context, b Behavior) (Caching, error) {
 		return Caching{}, c.target.explain(ctx, action, on, err)
 	}
 	if got.CachePolicy == nil || got.CachePolicy.CachePolicyConfig == nil {
-		return Caching{}, &Error{Kind: KindDocument, Action: action, On: on, Message: "the answer holds no cache policy",
-			Hint: "look at the cache policy in the CloudFront console"}
+		return Caching{}, &Error{
+			Kind: KindDocument, Action: action, On: on, Message: "the answer holds no cache policy",
+			Hint: "look at the cache policy in the CloudFront console",
+		}
 	}
 	return fromPolicy(got.CachePolicy.CachePolicyConfig), nil
 }

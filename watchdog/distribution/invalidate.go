@@ -59,8 +59,10 @@ func (c *Client) invalidate(ctx context.Context, paths []string) (string, error)
 		return "", c.target.explain(ctx, action, c.target.ARN(), err)
 	}
 	if out.Invalidation == nil || aws.ToString(out.Invalidation.Id) == "" {
-		return "", &Error{Kind: KindDocument, Action: action, On: c.target.ARN(), Message: "the answer holds no invalidation",
-			Hint: "look at the distribution's invalidations in the CloudFront console"}
+		return "", &Error{
+			Kind: KindDocument, Action: action, On: c.target.ARN(), Message: "the answer holds no invalidation",
+			Hint: "look at the distribution's invalidations in the CloudFront console",
+		}
 	}
 	return *out.Invalidation.Id, nil
 }

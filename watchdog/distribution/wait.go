@@ -30,8 +30,10 @@ func (c *Client) WaitDeployed(ctx context.Context) (Deployment, error) {
 			return "", c.target.explain(ctx, action, c.target.ARN(), err)
 		}
 		if out.Distribution == nil || out.Distribution.Status == nil {
-			return "", &Error{Kind: KindDocument, Action: action, On: c.target.ARN(), Message: "the answer holds no status",
-				Hint: "look at the distribution in the CloudFront console"}
+			return "", &Error{
+				Kind: KindDocument, Action: action, On: c.target.ARN(), Message: "the answer holds no status",
+				Hint: "look at the distribution in the CloudFront console",
+			}
 		}
 		d.ETag = aws.ToString(out.ETag)
 		return *out.Distribution.Status, nil
