@@ -7,7 +7,6 @@ import (
 
 // Exit codes of a worker. Everything else, signals included, is a crash.
 const (
-	exitGood = 0
 	// exitOrphan: the pool is gone.
 	exitOrphan = 0
 	// exitSetup: it could not set itself up.

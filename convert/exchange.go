@@ -36,7 +36,7 @@ func (p *process) run(ctx context.Context, j job, source []byte, memory units.Si
 	v := p.await(ctx, j, memory, wall.C)
 	if v.fault != "" || v.closed {
 		v.cpu = p.reap() // closes the connection, which ends the write
-		<-sent
+		_ = <-sent
 		return v
 	}
 	if err := <-sent; err != nil { // cannot be, with a result to match

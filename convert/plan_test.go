@@ -44,7 +44,6 @@ func sized(info header.Info, w, h int) header.Info {
 var webpOnly = Options{Formats: []header.Format{header.WebP}, Quality: 80}
 
 func TestPlanKeeps(t *testing.T) {
-	type change = func(*header.Info)
 	for _, c := range []struct {
 		name   string
 		info   header.Info

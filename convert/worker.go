@@ -56,7 +56,7 @@ func workerMain(handle func(*engine) handler) int {
 	}
 	guards.confine(memory)
 	hello := ready{Guards: guards.on, Missing: guards.missing, CPU: cpuUsed(), MaxRSS: maxRSS()}
-	w := &worker{conn: conn, exit: os.Exit, limitCPU: limitCPU, maxBody: int64(memory)}
+	w := &worker{conn: conn, exit: os.Exit, limitCPU: limitCPU, maxBody: memory}
 	return w.serve(hello, handle(e))
 }
 
