@@ -90,11 +90,6 @@ func WithLogger(log *slog.Logger) Option {
 	return func(s *settings) { s.log = log }
 }
 
-// withClock replaces the clock of the quarantine and of the statistics.
-func withClock(now func() time.Time) Option {
-	return func(s *settings) { s.now = now }
-}
-
 // WorkerCommand is the hidden command of the program that a pool starts as a worker.
 const WorkerCommand = "worker"
 
