@@ -1,8 +1,6 @@
 package convert
 
 import (
-	"bytes"
-
 	"github.com/davidbyttow/govips/v2/vips"
 
 	"karui/convert/header"
@@ -17,29 +15,39 @@ import (
 //   - RGB with a profile of look-up tables goes through it to sRGB. Such profiles are large, and their pixels can mean
 //     anything (XYB), so that compressing them as if they were RGB would show.
 //   - sRGB, no profile, a broken one or one for other samples: the pixels are taken as sRGB, as browsers do.
+//
+// A profile that matters and that libvips did not take over is an error: without it the colours would be others.
 func settleColor(img *vips.ImageRef, info header.Info) ([]byte, error) {
-	switch {
-	case img.Interpretation() == vips.InterpretationCMYK:
+	if img.Interpretation() == vips.InterpretationCMYK {
 		return nil, img.TransformICCProfileWithFallback("srgb", "cmyk")
-	case info.Profile == header.ProfileGray && img.Bands() <= 2:
-		return nil, grayToSRGB(img)
-	case info.Profile == header.ProfileWide && info.ProfileMatrix:
-		return bytes.Clone(img.GetICCProfile()), nil
-	case info.Profile == header.ProfileWide && img.Bands() >= 3:
-		return nil, img.TransformICCProfileWithFallback("srgb", "srgb")
 	}
-	return nil, nil
+	if !needsProfile(info) {
+		return nil, nil
+	}
+	if !img.HasICCProfile() {
+		return nil, refuseWith(DecodeFailed, "the decoder does not take the %s profile %q", info.Profile, info.ProfileName)
+	}
+	switch {
+	case info.Profile == header.ProfileGray:
+		return nil, grayToSRGB(img)
+	case info.ProfileMatrix:
+		return img.GetICCProfile(), nil
+	}
+	return nil, img.TransformICCProfileWithFallback("srgb", "srgb")
 }
 
-// needsProfile reports whether settleColor looks at the profile.
+// needsProfile reports whether the pixels mean something else without their profile.
 func needsProfile(info header.Info) bool {
+	gray := info.Color == header.Gray
+	fourInks := info.Color == header.CMYK || info.Color == header.YCCK
 	switch info.Profile {
 	case header.ProfileGray:
-		return info.Components <= 2
+		return gray
 	case header.ProfileCMYK:
-		return info.Components == 4
+		return fourInks
 	case header.ProfileWide:
-		return info.Color != header.CMYK && info.Color != header.YCCK
+		// Grey with an RGB profile: decoders of PNG do not take that, those of JPEG do.
+		return !fourInks && (!gray || info.Format == header.JPEG && info.ProfileMatrix)
 	}
 	return false
 }

@@ -317,6 +317,10 @@ func load(source []byte, format header.Format, set func(*vips.ImportParams)) (*v
 func encode(img *vips.ImageRef, j job, lossless bool, why string) (made, error) {
 	icc, err := settleColor(img, j.Info)
 	if err != nil {
+		var no refusal
+		if errors.As(err, &no) {
+			return made{}, no
+		}
 		return made{}, refuseWith(DecodeFailed, "colours: %s", tidy(err))
 	}
 	p := vips.NewWebpExportParams()

@@ -79,7 +79,7 @@ func (p *Pool) feed(proc *process, left *request) (Cause, *request) {
 	if spread := most / 10; spread > 0 {
 		most -= rand.IntN(spread)
 	}
-	for proc.jobs < most {
+	for proc.jobs < most && !proc.bloated(p.cfg.WorkerMemory) {
 		req := left
 		left = nil
 		if req == nil {
@@ -109,6 +109,7 @@ func (p *Pool) feed(proc *process, left *request) (Cause, *request) {
 			req.done <- v
 			return CauseClosed, nil
 		case v.fault == "":
+			proc.failed = v.result.Code != Converted && v.result.Code != NotSmaller
 			req.done <- v
 		case !v.started && v.fault == CauseCrash && req.attempts < attemptsMost:
 			return CauseIdle, req
