@@ -84,7 +84,7 @@ func (s *site) arrived(ctx context.Context, change store.Deploying) error {
 	if err != nil {
 		return err
 	}
-	if rec.Deploying == nil || *rec.Deploying != change {
+	if d := rec.Deploying; d == nil || d.ETag != change.ETag || !d.Since.Equal(change.Since) {
 		return nil
 	}
 	rec.Deploying = nil

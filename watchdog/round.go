@@ -161,6 +161,7 @@ func (s *site) act(ctx context.Context, l look) (Result, error) {
 		}
 		if err != nil {
 			result.Error = err.Error()
+			s.log.Error("swap failed", "want", plan.Swap, "error", err, "kind", failureKind(err), "hint", distribution.HintOf(err))
 		}
 	} else if plan.Swap == event.OrderProxy {
 		result.Error = saved.Error()
@@ -254,8 +255,7 @@ func (s *site) swapped(ctx context.Context, rec *store.Record, f facts, why stri
 	s.audit(intent, f, why)
 	s.w.metrics.swap(s.config.ID, intent.To, err)
 	if err != nil {
-		s.log.Error("swap failed", "want", intent.To, "error", err, "kind", out.Failure, "hint", distribution.HintOf(err))
-		return res, err
+		return res, err // the caller's to tell
 	}
 	s.log.Info("swapped", "to", intent.To, "by", intent.By, "changed", res.Changed, "etag_before", res.ETagWas, "etag", res.ETag)
 	return res, nil

@@ -136,14 +136,18 @@ func (s *site) loop(ctx context.Context, beat chan<- struct{}) {
 		start := time.Now()
 		s.contained(ctx, "round", func(ctx context.Context) {
 			r, err := s.round(ctx)
+			var busy *store.BusyError
 			switch {
 			case ctx.Err() != nil:
 				return
+			case errors.As(err, &busy): // the watchdog lives, and somebody acts
+				s.log.Warn("round is left out", "why", busy.Error())
 			case err != nil:
 				s.log.Error("round could not be carried out", "error", err)
 				return
+			default:
+				s.log.Debug("round", "verdict", r.Round.Verdict, "order", r.Order, "took", r.Round.Took)
 			}
-			s.log.Debug("round", "verdict", r.Round.Verdict, "order", r.Order, "took", r.Round.Took)
 			select {
 			case beat <- struct{}{}:
 			default: // one is due already

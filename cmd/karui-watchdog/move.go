@@ -114,11 +114,12 @@ func (m *moving) run(ctx context.Context, cmd *cobra.Command, w *wiring, site st
 		return nil
 	}
 	say(cmd, "waiting until the change has reached the whole edge; Ctrl-C ends the waiting, not the change")
-	if err := w.Arrived(ctx, site); err != nil {
-		if ctx.Err() != nil {
-			say(cmd, "not waited for; 'karui-watchdog status' shows it")
-			return nil
-		}
+	err = w.Arrived(ctx, site)
+	if ctx.Err() != nil {
+		say(cmd, "not waited for; 'karui-watchdog status' shows it")
+		return nil
+	}
+	if err != nil {
 		return withHint(err)
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: deployed\n", site)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -40,7 +39,11 @@ same state_dir stands by and takes over when the first ends.`,
 			for _, warning := range append(r.Warnings, r.Value.Warnings()...) {
 				w.log.Warn("configuration", "warning", warning)
 			}
-			w.Run(cmd.Context(), w.reloads(cmd, &file))
+			reload := make(chan settings.Config)
+			var reloading sync.WaitGroup
+			reloading.Go(func() { w.reloads(cmd, &file, reload) })
+			w.Run(cmd.Context(), reload)
+			reloading.Wait() // ends with the same context
 			w.log.Info("ended")
 			return nil
 		},
@@ -49,34 +52,29 @@ same state_dir stands by and takes over when the first ends.`,
 	return cmd
 }
 
-// reloads brings a new configuration at each SIGHUP. It ends with the command's
-// context.
-func (w *wiring) reloads(cmd *cobra.Command, file *configFlag) <-chan settings.Config {
-	out := make(chan settings.Config)
+// reloads reads the configuration again at each SIGHUP, until the command's
+// context ends.
+func (w *wiring) reloads(cmd *cobra.Command, file *configFlag, out chan<- settings.Config) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	ctx := cmd.Context()
-	var once sync.Once
-	context.AfterFunc(ctx, func() { once.Do(func() { signal.Stop(hangup) }) })
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-hangup:
-			}
-			r, err := file.load(cmd)
-			if err != nil {
-				w.log.Error("the configuration is not taken over, the old one stays", "error", err)
-				continue
-			}
-			w.mailer.Configure(r.Value)
-			select {
-			case out <- r.Value:
-			case <-ctx.Done():
-				return
-			}
+	defer signal.Stop(hangup)
+	done := cmd.Context().Done()
+	for {
+		select {
+		case <-done:
+			return
+		case <-hangup:
 		}
-	}()
-	return out
+		r, err := file.load(cmd)
+		if err != nil {
+			w.log.Error("the configuration is not taken over, the old one stays", "error", err)
+			continue
+		}
+		w.mailer.Configure(r.Value)
+		select {
+		case out <- r.Value:
+		case <-done:
+			return
+		}
+	}
 }
