@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -34,10 +35,15 @@ func cachedTable(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	path, size, err := hitPath(ctx, b, rivals[0].server)
+	path, body, err := hitPath(ctx, b, rivals[0].server)
 	if err != nil {
 		return err
 	}
+	bare, err := startBare(ctx, b, body)
+	if err != nil {
+		return err
+	}
+	rivals = slices.Insert(rivals, 0, rival{server: bare})
 	for i := range rivals {
 		if err := rivals[i].warm(ctx, b, path); err != nil {
 			return fmt.Errorf("%s: %w", rivals[i].name, err)
@@ -59,7 +65,7 @@ func cachedTable(ctx context.Context, b *bench) error {
 		}
 	}
 	base := rivals[len(rivals)-1].cpu // nginx, or karui itself without one
-	t := newTable(fmt.Sprintf("Cached answer of %d bytes, wrk -t2 -c64, %d rounds of %s", size, b.rounds, hitTime),
+	t := newTable(fmt.Sprintf("Cached answer of %d bytes, wrk -t2 -c64, %d rounds of %s", len(body), b.rounds, hitTime),
 		"who", "CPU-us a request", "this / "+rivals[len(rivals)-1].name, "p99 ms", "requests a second")
 	for _, r := range rivals {
 		t.row(r.name, spread(r.cpu, "%.1f"), spread(ratios(r.cpu, base), "%.2f"), spread(r.p99, "%.1f"), fmt.Sprintf("%.0f", median(r.rate)))
@@ -91,20 +97,26 @@ func startCaches(ctx context.Context, b *bench) ([]rival, error) {
 		}
 		all = append(all, rival{server: s, tier: k.tier})
 	}
-	s, err := startNginx(ctx, b)
-	if errors.Is(err, errNoPeer) {
-		b.say("nginx is not installed: nothing to compare with")
-		return all, nil
+	for _, n := range []struct {
+		name   string
+		access bool
+	}{{"nginx proxy_cache, access log", true}, {"nginx proxy_cache", false}} {
+		s, err := startNginx(ctx, b, n.name, n.access)
+		if errors.Is(err, errNoPeer) {
+			b.say("nginx is not installed: nothing to compare with")
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, rival{server: s})
 	}
-	if err != nil {
-		return all, err
-	}
-	return append(all, rival{server: s}), nil
+	return all, nil
 }
 
 // hitPath finds a photograph whose variant has about hitBytes, and lets the origin give the same bytes to those that
 // convert nothing.
-func hitPath(ctx context.Context, b *bench, karui *server) (path string, size int, err error) {
+func hitPath(ctx context.Context, b *bench, karui *server) (path string, body []byte, err error) {
 	client := newClient(1)
 	defer client.CloseIdleConnections()
 	var best []byte
@@ -112,14 +124,14 @@ func hitPath(ctx context.Context, b *bench, karui *server) (path string, size in
 		p := fmt.Sprintf("/S/%d/%d.jpg", i, b.origin.next.Add(1))
 		body, err := getWebP(ctx, client, karui.url+p)
 		if err != nil {
-			return "", 0, err
+			return "", nil, err
 		}
 		if best == nil || abs(len(body)-hitBytes) < abs(len(best)-hitBytes) {
 			best, path = body, p
 		}
 	}
 	b.origin.put("/made"+path, func(w http.ResponseWriter, _ *http.Request) { sendImage(w, "image/webp", best) })
-	return path, len(best), nil
+	return path, best, nil
 }
 
 // pathFor is the path of the answer at this server.

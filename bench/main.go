@@ -65,6 +65,9 @@ func (t *texts) String() string { return strings.Join(*t, " ") }
 func (t *texts) Set(s string) error { *t = append(*t, s); return nil }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) == 3 && args[0] == bareCommand {
+		return serveBare(ctx, args[1], args[2], stderr)
+	}
 	names := make([]string, len(measurements))
 	for i, m := range measurements {
 		names[i] = m.name

@@ -128,15 +128,19 @@ func startKarui(ctx context.Context, b *bench, name string, o karuiOptions) (*se
 		return nil, err
 	}
 	file := filepath.Join(dir, "karui.yaml")
+	level := "warn"
+	if o.access {
+		level = "info" // which lines about requests are
+	}
 	text := fmt.Sprintf(`listen: "127.0.0.1:%d"
-log: { level: warn, access: %t }
+log: { level: %s, access: %t }
 admin: { listen: "127.0.0.1:%d" }
 first_response: { wait: %s }
 origin: { deadline: 40s }
 convert: { queue_wait: 30s }
 cache: { memory: %s, volumes: [{ path: %q }] }
 sites: [{ id: shop, default: true, origins: [{ name: main, urls: [%q] }] }]
-`, port, o.access, admin, o.wait, o.memory, filepath.Join(dir, "cache"), b.origin.url)
+`, port, level, o.access, admin, o.wait, o.memory, filepath.Join(dir, "cache"), b.origin.url)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write karui.yaml: %w", err)
 	}
@@ -156,8 +160,8 @@ sites: [{ id: shop, default: true, origins: [{ name: main, urls: [%q] }] }]
 }
 
 // startNginx starts nginx as a cache in front of the origin: one worker for each of two cores, everything else as
-// Debian has it, without a log of requests.
-func startNginx(ctx context.Context, b *bench) (*server, error) {
+// Debian has it, except that a log of requests is kept only if asked for.
+func startNginx(ctx context.Context, b *bench, name string, access bool) (*server, error) {
 	program, err := exec.LookPath("nginx")
 	if err != nil {
 		if _, err := os.Stat("/usr/sbin/nginx"); err != nil {
@@ -177,6 +181,10 @@ func startNginx(ctx context.Context, b *bench) (*server, error) {
 	if os.Geteuid() == 0 {
 		user = "user root;" // its workers write below a folder that only this user may enter
 	}
+	log := "off"
+	if access {
+		log = dir + "/access"
+	}
 	text := fmt.Sprintf(`%s
 daemon off;
 worker_processes 2;
@@ -184,7 +192,7 @@ pid %[2]s/pid;
 error_log %[2]s/log;
 events { worker_connections 4096; }
 http {
-  access_log off;
+  access_log %[5]s;
   sendfile on;
   tcp_nopush on;
   keepalive_requests 100000000;
@@ -197,13 +205,13 @@ http {
     location / { proxy_pass %[4]s; proxy_cache bench; proxy_cache_valid 200 1h; }
   }
 }
-`, user, dir, port, b.origin.url)
+`, user, dir, port, b.origin.url, log)
 	file := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write nginx.conf: %w", err)
 	}
 	url := fmt.Sprintf("http://127.0.0.1:%d", port)
-	s, err := launch(ctx, "nginx proxy_cache", url+"/ready", io.Discard, program, "-p", dir, "-c", file, "-e", dir+"/log")
+	s, err := launch(ctx, name, url+"/ready", io.Discard, program, "-p", dir, "-c", file, "-e", dir+"/log")
 	if err != nil {
 		return nil, err
 	}

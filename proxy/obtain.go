@@ -156,7 +156,7 @@ func convertibleType(h http.Header) bool {
 
 // request gives the shared request of the fetch, without conditions.
 func (f fetch) request() origin.Request {
-	return origin.Request{Method: http.MethodGet, Target: f.target, Header: f.header}
+	return origin.Request{Method: http.MethodGet, Target: f.target, Header: f.header()}
 }
 
 // conditional gives the shared request that asks whether r still holds; ok is

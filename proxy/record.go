@@ -116,7 +116,7 @@ func appendText(b []byte, s string) []byte {
 // decodeRecord reads what encode wrote. The cache has verified the bytes, so
 // what does not read well was written by another version.
 func decodeRecord(attributes []byte) (*record, error) {
-	d := decoder{rest: attributes}
+	d := decoder{rest: string(attributes)} // the one copy that all texts are parts of
 	if d.byte() != recordVersion {
 		return nil, errRecord
 	}
@@ -137,9 +137,15 @@ func decodeRecord(attributes []byte) (*record, error) {
 	r.etag = d.text()
 	r.lastModified = d.text()
 	r.header = make(http.Header, 8)
+	values := make([]string, 0, 12)
 	for len(d.rest) > 0 && !d.failed {
-		name := d.text()
-		r.header[name] = append(r.header[name], d.text())
+		name, value := d.text(), d.text()
+		if more := r.header[name]; more != nil {
+			r.header[name] = append(more, value)
+			continue
+		}
+		values = append(values, value)
+		r.header[name] = values[len(values)-1 : len(values) : len(values)]
 	}
 	if d.failed || r.kind < original || r.kind > foreign {
 		return nil, errRecord
@@ -149,14 +155,14 @@ func decodeRecord(attributes []byte) (*record, error) {
 
 // decoder reads from the front of rest; after the first failure everything is zero.
 type decoder struct {
-	rest   []byte
+	rest   string
 	failed bool
 }
 
-func (d *decoder) bytes(n int) []byte {
+func (d *decoder) bytes(n int) string {
 	if d.failed || n < 0 || n > len(d.rest) {
 		d.failed = true
-		return nil
+		return ""
 	}
 	b := d.rest[:n]
 	d.rest = d.rest[n:]
@@ -170,8 +176,13 @@ func (d *decoder) byte() byte {
 	return 0
 }
 
+// number gives the bytes that a number at the front may take.
+func (d *decoder) number() []byte {
+	return []byte(d.rest[:min(len(d.rest), binary.MaxVarintLen64)])
+}
+
 func (d *decoder) varint() int64 {
-	n, size := binary.Varint(d.rest)
+	n, size := binary.Varint(d.number())
 	if size <= 0 {
 		d.failed = true
 	}
@@ -183,11 +194,11 @@ func (d *decoder) varint() int64 {
 }
 
 func (d *decoder) text() string {
-	n, size := binary.Uvarint(d.rest)
+	n, size := binary.Uvarint(d.number())
 	if size <= 0 || n > uint64(len(d.rest)) {
 		d.failed = true
 		return ""
 	}
 	d.bytes(size)
-	return string(d.bytes(int(n)))
+	return d.bytes(int(n))
 }

@@ -100,7 +100,9 @@ type fetch struct {
 	// key has no Form.
 	key    cache.Key
 	target string
-	header http.Header
+	// viewer has the headers of the viewer that the fetch was made for. Those that
+	// the origin gets are picked when it is asked: most requests never come so far.
+	viewer http.Header
 	// origin is whether the viewer's Origin header is sent and keyed.
 	origin bool
 	// named is whether the path says that this is an image with variants; else the
@@ -117,21 +119,14 @@ func (s *site) fetch(t rules.Target, viewer http.Header) fetch {
 		site:   s,
 		key:    cache.Key{Site: s.config.ID, Path: t.Path, Rest: query},
 		target: t.Path + query,
-		header: make(http.Header, len(s.forward)+2),
+		viewer: viewer,
 		// A site that keys Origin has it in its fetches anyway.
 		origin: len(viewer["Origin"]) > 0 && !slices.Contains(s.keyed, "origin"),
 	}
-	for _, name := range s.forward {
-		if values := viewer[name]; len(values) > 0 {
-			f.header[name] = values
-		}
-	}
-	f.header["Accept-Encoding"] = []string{"identity"}
 	for _, name := range s.keyed {
 		f.key.Rest += keyedHeader(name, viewer)
 	}
 	if f.origin {
-		f.header["Origin"] = viewer["Origin"]
 		f.key.Rest += keyedHeader("origin", viewer)
 	}
 	return f
@@ -139,10 +134,24 @@ func (s *site) fetch(t rules.Target, viewer http.Header) fetch {
 
 // withoutOrigin gives the same fetch for viewers without an Origin.
 func (f fetch) withoutOrigin() fetch {
-	f.key.Rest = strings.TrimSuffix(f.key.Rest, keyedHeader("origin", f.header))
-	f.header = withoutFields(f.header, "Origin")
+	f.key.Rest = strings.TrimSuffix(f.key.Rest, keyedHeader("origin", f.viewer))
 	f.origin = false
 	return f
+}
+
+// header gives what is sent to the origin. The map is the caller's.
+func (f fetch) header() http.Header {
+	h := make(http.Header, len(f.site.forward)+2)
+	for _, name := range f.site.forward {
+		if values := f.viewer[name]; len(values) > 0 {
+			h[name] = values
+		}
+	}
+	h["Accept-Encoding"] = []string{"identity"}
+	if f.origin {
+		h["Origin"] = f.viewer["Origin"]
+	}
+	return h
 }
 
 // keyedHeader writes a header into a key. A line feed cannot stand in a query or
