@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
@@ -39,9 +41,10 @@ func newConvertCommand() *cobra.Command {
 A file is taken whatever its name; of a folder, all files below it that are named
 like images (.jpg .jpeg .jpe .jfif .png .gif). Without -o nothing is written, and
 the table shows what the proxy would save. With -o, variants are written there
-under the paths that the originals have below their folder; originals that are
-kept as they are are not copied, and no file that exists is overwritten unless
---overwrite is given.
+under the paths that the originals have below their folder: photo.jpg becomes
+photo.webp, or photo.jpg.webp where a photo.png is converted with it. Originals
+that are kept as they are are not copied, and no file that exists is overwritten
+unless --overwrite is given.
 
 --json prints one document: {"files": [...], "total": {...}}. Each file has path,
 source, width, height, frames, bytes, format, variant_bytes, saved_bytes, code (a
@@ -70,6 +73,14 @@ written, 2 for wrong usage.`,
 	f.StringVar(&flags.png, "png", convert.PNGAuto, "how PNG is compressed: auto (by content), lossy or lossless")
 	f.IntVar(&flags.jobs, "jobs", 0, "conversions at a time (default: one per CPU)")
 	f.BoolVar(&flags.json, "json", false, "print one JSON document instead of a table")
+	for name, values := range map[string][]string{
+		"format": {header.WebP.String()},
+		"png":    {convert.PNGAuto, convert.PNGLossy, convert.PNGLossless},
+	} {
+		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // only for a flag that does not exist
+		}
+	}
 	return cmd
 }
 
@@ -96,12 +107,9 @@ func (c *convertFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	inputs, err := batch.Inputs(args)
-	if err != nil {
-		return err
-	}
+	inputs := batch.Inputs(args)
 	if len(inputs) == 0 {
-		return errors.New("no file is named like an image (.jpg .jpeg .jpe .jfif .png .gif)")
+		return fmt.Errorf("no file in %s is named like an image (.jpg .jpeg .jpe .jfif .png .gif)", strings.Join(args, ", "))
 	}
 	limits := convert.DefaultConfig()
 	limits.Workers = min(c.jobs, len(inputs))
@@ -165,7 +173,10 @@ func newProgress(cmd *cobra.Command, files int64) (update func(batch.Summary), e
 	w.SetOutputWriter(stderr)
 	w.SetAutoStop(false)
 	w.SetUpdateFrequency(200 * time.Millisecond)
-	w.Style().Visibility.Value = true
+	w.SetMessageLength(48)
+	w.Style().Options.PercentFormat = "%3.0f%%"
+	w.Style().Options.TimeInProgressPrecision = time.Second
+	w.Style().Visibility.Value = false
 	tracker := &progress.Tracker{Message: "converting", Total: files, RemoveOnCompletion: true}
 	w.AppendTracker(tracker)
 	done := make(chan struct{})
@@ -175,7 +186,7 @@ func newProgress(cmd *cobra.Command, files int64) (update func(batch.Summary), e
 	}()
 	update = func(s batch.Summary) {
 		tracker.SetValue(int64(s.Files))
-		tracker.UpdateMessage(fmt.Sprintf("converting: %d converted, %d kept", s.Converted, s.Kept))
+		tracker.UpdateMessage(fmt.Sprintf("%d of %d files: %d converted, %d kept", s.Files, files, s.Converted, s.Kept))
 	}
 	return update, func() {
 		tracker.MarkAsDone()
@@ -189,5 +200,18 @@ func (c *convertFlags) print(cmd *cobra.Command, reports []batch.Report, total b
 	if c.json {
 		return batch.WriteJSON(cmd.OutOrStdout(), reports, total)
 	}
-	return batch.WriteTable(cmd.OutOrStdout(), reports, total)
+	return batch.WriteTable(cmd.OutOrStdout(), reports, total, columns(cmd.OutOrStdout()))
+}
+
+// columns is the width of a terminal, 0 for what is none.
+func columns(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd())) //nolint:gosec // a file descriptor
+	if err != nil {
+		return 0
+	}
+	return width
 }

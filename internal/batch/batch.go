@@ -49,10 +49,7 @@ type Job struct {
 // as it comes, one at a time. The error is that of ctx when it ended the run
 // early; what went wrong with single files stands in their reports.
 func Run(ctx context.Context, c Converter, job Job, tell func(Report)) error {
-	sources, err := identities(job.Inputs)
-	if err != nil {
-		return err
-	}
+	sources := identities(job.Inputs)
 	var telling sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(max(job.Parallel, 1))
@@ -77,25 +74,23 @@ func Run(ctx context.Context, c Converter, job Job, tell func(Report)) error {
 }
 
 // identities finds out which files the inputs are, whatever names lead to them.
-func identities(inputs []Input) ([]os.FileInfo, error) {
+func identities(inputs []Input) []os.FileInfo {
 	infos := make([]os.FileInfo, 0, len(inputs))
 	for _, in := range inputs {
-		info, err := os.Stat(in.Path)
-		switch {
-		case err == nil:
+		// Of what cannot be looked at, the report will say so.
+		if info, err := os.Stat(in.Path); err == nil {
 			infos = append(infos, info)
-		case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
-			// Its report will say so.
-		default:
-			return nil, fmt.Errorf("look at %s: %w", in.Path, err)
 		}
 	}
-	return infos, nil
+	return infos
 }
 
 // one works on a single input.
 func (j Job) one(ctx context.Context, c Converter, in Input, sources []os.FileInfo) Report {
 	report := Report{Path: in.Path}
+	if in.err != nil {
+		return report.failed(fmt.Errorf("read: %w", in.err))
+	}
 	body, size, err := read(in.Path, int64(j.Limits.MaxBytes))
 	report.Bytes = size
 	if err != nil {

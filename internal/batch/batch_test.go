@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/image/webp"
@@ -64,10 +65,7 @@ func TestInputsOfAFolder(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(root, "pipe.jpg"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	inputs, err := Inputs([]string{root})
-	if err != nil {
-		t.Fatal(err)
-	}
+	inputs := Inputs([]string{root})
 	want := []string{"a.jpg", "again.jpg", "b.JPEG", "deep/d.gif", "deep/e.jfif", "deep/er/c.png"}
 	if got := names(inputs); !slices.Equal(got, want) {
 		t.Errorf("%q, not %q", got, want)
@@ -76,24 +74,23 @@ func TestInputsOfAFolder(t *testing.T) {
 
 func TestInputsNamedTwiceAreTakenOnce(t *testing.T) {
 	root := tree(t, map[string][]byte{"a.jpg": nil})
-	inputs, err := Inputs([]string{root, filepath.Join(root, "a.jpg"), filepath.Join(root, ".", "a.jpg")})
-	if err != nil || len(inputs) != 1 {
-		t.Errorf("%v %v", inputs, err)
+	inputs := Inputs([]string{root, filepath.Join(root, "a.jpg"), filepath.Join(root, ".", "a.jpg")})
+	if len(inputs) != 1 {
+		t.Errorf("%v", inputs)
 	}
 }
 
-func TestInputsThatAreNotThere(t *testing.T) {
-	if _, err := Inputs([]string{"nowhere/at-all.jpg"}); err == nil || !strings.Contains(err.Error(), "nowhere/at-all.jpg: no such file") {
-		t.Errorf("%v", err)
+func TestAPathThatLeadsNowhereCostsNoOther(t *testing.T) {
+	root := tree(t, map[string][]byte{"photo.jpg": sample.Photo()})
+	reports, total := runAll(t, Job{}, filepath.Join(root, "nowhere.jpg"), root)
+	if r := reports["nowhere.jpg"]; r.Error != "read: no such file or directory" || total.Failed != 1 || total.Converted != 1 {
+		t.Errorf("%+v %+v", r, total)
 	}
 }
 
 func TestTargetsNeverMeet(t *testing.T) {
 	root := tree(t, map[string][]byte{"a.jpg": nil, "a.png": nil, "A.gif": nil, "b.jpg": nil, "a/a.jpg": nil})
-	inputs, err := Inputs([]string{root})
-	if err != nil {
-		t.Fatal(err)
-	}
+	inputs := Inputs([]string{root})
 	var targets []string
 	for _, in := range inputs {
 		targets = append(targets, in.Target(".webp"))
@@ -118,18 +115,15 @@ func pool(t *testing.T, limits convert.Config) *convert.Pool {
 // runAll runs a job over the paths, and gives the reports by the name of the file.
 func runAll(t *testing.T, job Job, paths ...string) (map[string]Report, Summary) {
 	t.Helper()
-	inputs, err := Inputs(paths)
-	if err != nil {
-		t.Fatal(err)
-	}
+	inputs := Inputs(paths)
 	if job.Limits == (convert.Config{}) {
 		job.Limits = convert.DefaultConfig()
 	}
-	job.Limits.Workers = 2
+	job.Limits.Workers, job.Limits.QueueWait = 2, time.Hour
 	job.Inputs, job.Parallel = inputs, 2
 	job.Options = convert.Options{Formats: []header.Format{header.WebP}, Quality: 80, Keep: []string{convert.KeepCopyright}}
 	reports, total := map[string]Report{}, Summary{}
-	err = Run(t.Context(), pool(t, job.Limits), job, func(r Report) {
+	err := Run(t.Context(), pool(t, job.Limits), job, func(r Report) {
 		total.Add(&r)
 		reports[filepath.Base(r.Path)] = r
 	})
@@ -250,13 +244,10 @@ func (s stopping) Convert(ctx context.Context, _ []byte, _ convert.Options) (con
 
 func TestAStopEndsTheRun(t *testing.T) {
 	root := tree(t, map[string][]byte{"a.jpg": {1}, "b.jpg": {2}, "c.jpg": {3}})
-	inputs, err := Inputs([]string{root})
-	if err != nil {
-		t.Fatal(err)
-	}
+	inputs := Inputs([]string{root})
 	ctx, stop := context.WithCancel(t.Context())
 	told := 0
-	err = Run(ctx, stopping{stop}, Job{Inputs: inputs, Limits: convert.DefaultConfig(), Parallel: 2}, func(Report) { told++ })
+	err := Run(ctx, stopping{stop}, Job{Inputs: inputs, Limits: convert.DefaultConfig(), Parallel: 2}, func(Report) { told++ })
 	if !errors.Is(err, context.Canceled) || told != 0 {
 		t.Errorf("%v, %d reports", err, told)
 	}
@@ -287,14 +278,14 @@ func TestJSONAndTable(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &document); err != nil {
 		t.Fatal(err)
 	}
-	if f := document.Files[1]; f["path"] != "b.jpg" || f["code"] != "converted" || f["reason"] != "lossy: a JPEG" || f["saved_bytes"] != 600.0 || f["cpu_ms"] != 12.0 {
+	if f := document.Files[1]; f["path"] != "b.jpg" || f["code"] != "converted" || f["reason"] != "lossy: a JPEG, 400 bytes where the original has 1000" || f["saved_bytes"] != 600.0 || f["cpu_ms"] != 12.0 {
 		t.Errorf("%v", f)
 	}
 	if f := document.Files[2]; f["error"] != "read: permission denied" || document.Total["failed"] != 1.0 || document.Total["bytes_after"] != 410.0 {
 		t.Errorf("%v %v", f, document.Total)
 	}
 	out.Reset()
-	if err := WriteTable(&out, reports, total); err != nil {
+	if err := WriteTable(&out, reports, total, 0); err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()
@@ -302,6 +293,9 @@ func TestJSONAndTable(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
+	}
+	if strings.Contains(text, "400 bytes where") {
+		t.Error("the reason repeats the columns beside it")
 	}
 	if strings.Contains(text, "\x1b") {
 		t.Error("a name reaches the terminal's controls")

@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,6 +20,8 @@ type Input struct {
 	Name string
 	// shared says that another input differs from this one only in its extension.
 	shared bool
+	// err says why a folder could not be read.
+	err error
 }
 
 // Target is the path of the variant below the folder of results: photo.jpg
@@ -36,15 +37,12 @@ func stem(name string) string { return strings.TrimSuffix(name, filepath.Ext(nam
 
 // Inputs lists the files that the paths name: files as they are, whatever their
 // name, and of folders all files below that bear an image's name. Links to folders
-// are followed where they are named, not where they are found.
-func Inputs(paths []string) ([]Input, error) {
+// are followed where they are named, not where they are found. A path that leads
+// nowhere is listed too, so that its report says so and the others are not lost.
+func Inputs(paths []string) []Input {
 	var inputs []Input
 	for _, path := range paths {
-		found, err := find(path)
-		if err != nil {
-			return nil, err
-		}
-		inputs = append(inputs, found...)
+		inputs = append(inputs, find(path)...)
 	}
 	seen := map[string]bool{}
 	inputs = slices.DeleteFunc(inputs, func(in Input) bool {
@@ -60,31 +58,26 @@ func Inputs(paths []string) ([]Input, error) {
 	for i := range inputs {
 		inputs[i].shared = stems[strings.ToLower(stem(inputs[i].Name))] > 1
 	}
-	return inputs, nil
+	return inputs
 }
 
-func find(path string) ([]Input, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot convert %s: %w", path, withoutPath(err))
-	}
-	if !info.IsDir() {
-		return []Input{{Path: path, Name: filepath.Base(path)}}, nil
+func find(path string) []Input {
+	single := []Input{{Path: path, Name: filepath.Base(path)}}
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return single
 	}
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil, fmt.Errorf("cannot convert %s: %w", path, withoutPath(err))
+		return single
 	}
 	var inputs []Input
-	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-		name, relErr := filepath.Rel(root, p)
-		if relErr != nil {
-			return relErr
-		}
+	_ = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		name := strings.TrimPrefix(strings.TrimPrefix(p, root), string(filepath.Separator))
 		in := Input{Path: filepath.Join(path, name), Name: name}
 		switch {
 		case err != nil:
 			// A folder that cannot be read is reported like a file that cannot.
+			in.err = withoutPath(err)
 			inputs = append(inputs, in)
 			return fs.SkipDir
 		case d.IsDir() || !slices.Contains(extensions, strings.ToLower(filepath.Ext(p))):
@@ -92,11 +85,8 @@ func find(path string) ([]Input, error) {
 			inputs = append(inputs, in)
 		}
 		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read folder %s: %w", path, err)
-	}
-	return inputs, nil
+	}) // what cannot be read is among the inputs
+	return inputs
 }
 
 func isFile(path string) bool {

@@ -101,6 +101,9 @@ func (s Summary) String() string {
 	if s.Failed > 0 {
 		line += fmt.Sprintf(", %d failed", s.Failed)
 	}
+	if s.BytesBefore == 0 {
+		return line
+	}
 	return fmt.Sprintf("%s: %s instead of %s (%s less)", line,
 		humanize.IBytes(uint64(s.BytesAfter)), humanize.IBytes(uint64(s.BytesBefore)), percent(s.BytesBefore-s.BytesAfter, s.BytesBefore)) //nolint:gosec // sums of sizes
 }
@@ -126,18 +129,29 @@ func WriteJSON(w io.Writer, reports []Report, total Summary) error {
 	}{reports, total})
 }
 
+// fixedColumns is about what the columns between the name and the reason take.
+const fixedColumns = 78
+
 // WriteTable writes the reports as a table for people, and the summary below it.
-func WriteTable(w io.Writer, reports []Report, total Summary) error {
+// Width is that of the terminal in columns, 0 for none, which leaves names whole.
+func WriteTable(w io.Writer, reports []Report, total Summary, width int) error {
+	name, reason := 0, 70
+	if width > 0 {
+		rest := max(width-fixedColumns, 40)
+		name, reason = rest/2, rest-rest/2
+	}
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.Style().Options = table.OptionsNoBordersAndSeparators
 	t.Style().Format.Header = text.FormatDefault
 	t.AppendHeader(table.Row{"file", "size", "bytes", "becomes", "bytes", "saved", "decision", "reason"})
+	t.SuppressTrailingSpaces()
 	t.SetColumnConfigs([]table.ColumnConfig{
+		{Number: 1, WidthMax: name, WidthMaxEnforcer: text.WrapHard},
 		{Number: 3, Align: text.AlignRight},
 		{Number: 5, Align: text.AlignRight},
 		{Number: 6, Align: text.AlignRight},
-		{Number: 8, WidthMax: 70, WidthMaxEnforcer: text.WrapSoft},
+		{Number: 8, WidthMax: reason, WidthMaxEnforcer: text.WrapSoft},
 	})
 	for _, r := range reports {
 		t.AppendRow(r.row())
@@ -159,15 +173,17 @@ func (r Report) row() table.Row {
 	case r.Error != "":
 		return table.Row{path, size, before, "", "", "", "failed", printable(r.Error)}
 	case r.Code != convert.Converted:
-		return table.Row{path, size, before, r.Source, "", "", string(r.Code), printable(r.Reason)}
+		return table.Row{path, size, before, "", "", "", string(r.Code), printable(r.Reason)}
 	}
+	// The numbers stand in the columns.
+	reason, _, _ := strings.Cut(r.Reason, fmt.Sprintf(", %d bytes", r.VariantBytes))
 	becomes := r.Format
 	if r.Lossless {
 		becomes += " lossless"
 	}
 	return table.Row{
 		path, size, before, becomes, humanize.IBytes(uint64(r.VariantBytes)), percent(r.Saved, r.Bytes), //nolint:gosec // a size
-		string(r.Code), printable(r.Reason),
+		string(r.Code), printable(reason),
 	}
 }
 
