@@ -4,6 +4,9 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo deve
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
+# The script reads it from the environment, where no shell interprets it.
+export ORIGIN
+
 .PHONY: help setup build run test lint bench microbench clean bin/karui bin/karui-watchdog
 
 help: ## Lists the targets
@@ -21,7 +24,7 @@ bin/karui-watchdog:
 	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui-watchdog
 
 run: setup bin/karui ## Starts karui on sample images, or on ORIGIN=https://www.example.com
-	@ORIGIN='$(ORIGIN)' exec scripts/run
+	@exec scripts/run
 
 test: setup ## Vet, format, linters, vulnerabilities, and all tests with the race detector
 	@scripts/test

@@ -141,7 +141,7 @@ func (x *exchange) unreachable(err error) {
 	case errors.Is(err, flight.ErrClosed), x.p.draining() && origin.KindOf(err) == origin.KindCancelled:
 		x.unavailable(becauseDrain)
 	default:
-		x.p.complain("origin failed", "site", x.site.config.ID, "error", err)
+		x.p.complain("origin failed", "site", x.site.config.ID, "path", x.target.Path, "error", err)
 		x.unavailable(becauseOrigin)
 	}
 }

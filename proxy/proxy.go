@@ -21,6 +21,7 @@ package proxy
 import (
 	"context"
 	"log/slog"
+	"math"
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
@@ -166,7 +167,7 @@ func (x *exchange) logAccess(took time.Duration) {
 		slog.Int("status", x.status),
 		slog.Int64("bytes", x.bytes),
 		slog.String("outcome", string(x.did)),
-		slog.Duration("duration", took),
+		slog.Float64("duration_ms", math.Round(took.Seconds()*1e6)/1e3),
 		slog.String("cf_id", x.r.Header.Get("X-Amz-Cf-Id")),
 	)
 }
@@ -198,8 +199,12 @@ func (x *exchange) serve() {
 	defer done()
 	switch {
 	case x.site == nil:
+		x.p.complain("no site for a request: the edge gets 503 and asks the true origin; check sites, hosts and default",
+			"host", x.r.Host, "routing", x.r.Header.Get(x.set.router.header))
 		x.unavailable(becauseRoute)
 	case !x.set.secrets.admit(x.r.Header):
+		x.p.complain("wrong or missing X-Karui-Key: the edge gets 503 and asks the true origin; compare its origin header with edge.secrets",
+			"site", x.site.config.ID)
 		x.unavailable(becauseSecret)
 	case x.r.Method == http.MethodOptions:
 		x.negotiated = false

@@ -257,7 +257,7 @@ func TestJSONAndTable(t *testing.T) {
 	reports := []Report{
 		{
 			Path: "b.jpg", Source: "jpeg", Width: 3, Height: 2, Frames: 1, Bytes: 1000, Format: "webp", VariantBytes: 400,
-			Decision: convert.Decide(convert.Converted, "lossy: a JPEG"), CPUMillis: 12,
+			Decision: convert.Decide(convert.Converted, "lossy: a JPEG, 400 bytes where the original has 1000"), CPUMillis: 12,
 		},
 		{Path: "a\x1b[2J.png", Source: "png", Bytes: 10, Decision: convert.Decide(convert.AnimatedPNG, "an animation of 3 frames")},
 		{Path: "c.gif", Error: "read: permission denied"},
