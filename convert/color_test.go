@@ -42,6 +42,9 @@ func managed(t *testing.T, file, srgb string) *image.NRGBA {
 
 // The mean colour error against a colour-managed rendering of the original stays under 1 at quality 100.
 func TestColors(t *testing.T) {
+	if raceDetector {
+		t.Skip("colours are measured without the race detector")
+	}
 	dir := t.TempDir()
 	srgb := filepath.Join(dir, "srgb.icc")
 	magick(t, realPath(t, "photos/ImageMagick__mountains.jpg"), srgb)

@@ -35,7 +35,7 @@ func choosePNG(info header.Info, source []byte) (lossless bool, why string, err 
 	}
 	pixels := info.Pixels()
 	if pixels < tinyPNG {
-		return true, fmt.Sprintf("only %d pixels", pixels), nil
+		return true, fmt.Sprintf("a picture of %d px", pixels), nil
 	}
 	perPixel := float64(len(source)) / float64(pixels)
 	if pixels >= lookPixels {

@@ -67,6 +67,9 @@ func wrong(source []byte, r Result) string {
 	if r.Format != header.WebP || !worthwhile(len(r.Body), len(source)) {
 		return fmt.Sprintf("%s of %d bytes for %d", r.Format, len(r.Body), len(source))
 	}
+	if raceDetector && r.Info.Pixels() > 200_000 {
+		return "" // the pool has looked at its container
+	}
 	shown, file, err := decodeWebP(r.Body)
 	if err != nil {
 		return err.Error()
