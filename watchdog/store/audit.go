@@ -49,7 +49,10 @@ func (s *Store) Audit(e Entry) error {
 	if err != nil {
 		return fmt.Errorf("write audit log: %w", err)
 	}
-	_, err = f.Write(append(line, '\n'))
+	err = adopt(s.AuditFile())
+	if _, writing := f.Write(append(line, '\n')); writing != nil {
+		err = writing
+	}
 	if err == nil {
 		err = f.Sync()
 	}

@@ -75,6 +75,10 @@ func lock(ctx context.Context, path, what string, wait time.Duration) (*Lock, er
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
+	if err := adopt(path); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock: %w", err)
+	}
 	deadline := time.Now().Add(wait)
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()

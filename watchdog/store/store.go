@@ -39,7 +39,7 @@ type Store struct{ dir string }
 // Open makes the directory if need be and checks that it can be written to.
 func Open(dir string) (*Store, error) {
 	for _, d := range []string{dir, filepath.Join(dir, "sites")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
+		if err := makeDir(d); err != nil {
 			return nil, fmt.Errorf("state_dir %s cannot be made: %w", dir, err)
 		}
 	}
@@ -176,7 +176,7 @@ func (s *Site) Save(rec Record) error {
 }
 
 func (s *Site) make() error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if err := makeDir(s.dir); err != nil {
 		return fmt.Errorf("make directory of %s: %w", s.id, err)
 	}
 	return nil
@@ -185,7 +185,18 @@ func (s *Site) make() error {
 // replace writes a file atomically, and durably: the rename too.
 func replace(path string, data []byte) error {
 	dir := filepath.Dir(path)
-	if err := renameio.WriteFile(path, data, 0o600, renameio.WithTempDir(dir)); err != nil {
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithStaticPermissions(0o600))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Cleanup() }()
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := adopt(f.Name()); err != nil {
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
 		return err
 	}
 	return syncDir(dir)
@@ -218,7 +229,7 @@ const maxDocuments = 100
 // names. Older ones go.
 func (s *Site) KeepDocuments(id string, before, after []byte) ([]string, error) {
 	dir := filepath.Join(s.dir, "documents")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("keep documents of %s: %w", s.id, err)
 	}
 	var names []string

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -192,5 +194,55 @@ func TestUnusableDirectoryIsNamed(t *testing.T) {
 	}
 	if _, err := store.Open(filepath.Join(file, "state")); err == nil || !strings.Contains(err.Error(), "state_dir "+file) {
 		t.Error(err)
+	}
+}
+
+// A command of root's must not lock the daemon out of what it made.
+func TestWhatRootMakesBelongsToTheDaemon(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	const daemon = 65534
+	dir := t.TempDir()
+	if err := os.Chown(dir, daemon, daemon); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := s.Site("shop")
+	for _, take := range []func() (*store.Lock, error){
+		func() (*store.Lock, error) { return site.Lock(t.Context(), "degrade shop", 0) },
+		func() (*store.Lock, error) { return site.LockEdge(t.Context(), "degrade shop", 0) },
+		func() (*store.Lock, error) { return s.LockRun(t.Context(), 0) },
+	} {
+		lock, err := take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock.Unlock()
+	}
+	_, keeping := site.KeepDocuments("e1", []byte("a"), []byte("b"))
+	if err := errors.Join(keeping, site.Save(store.Record{Target: "x"}), site.Audit(store.Entry{Action: "degrade"})); err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		files++
+		if owner, ok := info.Sys().(*syscall.Stat_t); !ok || owner.Uid != daemon || owner.Gid != daemon {
+			t.Errorf("%s belongs to %d", path, owner.Uid)
+		}
+		return nil
+	})
+	if err != nil || files < 10 {
+		t.Errorf("%d files, %v", files, err)
 	}
 }
