@@ -224,7 +224,7 @@ func (s *site) swapped(ctx context.Context, rec *store.Record, f facts, why stri
 	var res distribution.Result
 	client, err := s.aws(acting)
 	if err == nil {
-		res, err = client.Swap(acting, want, purpose)
+		res, err = client.Swap(acting, want, purpose, s.stillAlive(want)...)
 	}
 	f.result, f.err = &res, err
 	f.documents = s.keep(intent.ID, res)
@@ -233,6 +233,8 @@ func (s *site) swapped(ctx context.Context, rec *store.Record, f facts, why stri
 		out.Failure = failureKind(err)
 		// Written, but not seen as written: the next round looks again.
 		out.Unsure = out.Unsure || distribution.KindOf(err) == distribution.KindReadBack
+		ended := ctx.Err() != nil && distribution.KindOf(err) == distribution.KindCanceled
+		out.Quiet = ended || out.Failure == failureSilent
 	}
 	var notices []machine.Notice
 	rec.State, notices = machine.Finish(rec.State, out)
@@ -261,8 +263,41 @@ func (s *site) swapped(ctx context.Context, rec *store.Record, f facts, why stri
 	return res, nil
 }
 
+// stillAlive looks at the true origin again when a swap to it took long, since AWS
+// asks to slow down, say: it lived when the round began, and that may be minutes
+// ago.
+func (s *site) stillAlive(want distribution.Order) []func(context.Context) error {
+	if want != distribution.OrderDirect {
+		return nil
+	}
+	looked := time.Now()
+	return []func(context.Context) error{func(ctx context.Context) error {
+		if time.Since(looked) < originGoodFor {
+			return nil
+		}
+		looked = time.Now()
+		if origin := s.w.prober.Alive(ctx, s.config.OriginURL, s.ping.Timeout); !origin.OK && ctx.Err() == nil {
+			return &SilentOriginError{origin}
+		}
+		return nil
+	}}
+}
+
+const (
+	// originGoodFor is how long a look at the true origin holds.
+	originGoodFor = 2 * time.Second
+
+	// failureSilent is the failureKind of a swap that came to find the true origin
+	// silent.
+	failureSilent = "origin_silent"
+)
+
 // failureKind is a stable word for an error.
 func failureKind(err error) string {
+	var silent *SilentOriginError
+	if errors.As(err, &silent) {
+		return failureSilent
+	}
 	if kind := distribution.KindOf(err); kind != "" {
 		return string(kind)
 	}

@@ -35,7 +35,7 @@ func (s *site) event(n machine.Notice, f facts) event.Event {
 		GoodRounds: f.state.Need(s.rules()), Interval: s.common.Interval,
 		Degrades: f.state.Degrades(), SwapsToday: f.state.Own(), MaxSwapsPerDay: c.MaxSwapsPerDay,
 		AfterRestore: c.AfterRestore, InvalidatePaths: c.InvalidatePaths,
-		Commands: s.commands(n),
+		Commands: s.commands(n, len(f.look.probes) > 0 && f.health != machine.Up),
 	}
 	if f.snapshot.RequestID != "" {
 		e.Calls = []event.Call{{At: e.At, Action: "cloudfront:GetDistributionConfig", RequestID: f.snapshot.RequestID, Outcome: "ok"}}
@@ -63,8 +63,9 @@ func (s *site) event(n machine.Notice, f facts) event.Event {
 	return e
 }
 
-// commands are what an operator may want to run, most likely first.
-func (s *site) commands(n machine.Notice) []event.Command {
+// commands are what an operator may want to run, most likely first. down tells
+// that the proxy was found down.
+func (s *site) commands(n machine.Notice, down bool) []event.Command {
 	command := func(what string) event.Command {
 		return event.Command{For: what, Line: s.w.command(what, s.config.ID)}
 	}
@@ -87,6 +88,9 @@ func (s *site) commands(n machine.Notice) []event.Command {
 			return []event.Command{command(event.ForRestore), status}
 		case event.OrderUnknown:
 			return []event.Command{command(event.ForRehearse), status}
+		}
+		if down {
+			return []event.Command{command(event.ForDegrade), status}
 		}
 	case event.Capped:
 		if n.Want == event.OrderDirect {

@@ -307,6 +307,56 @@ func TestFailedSwapIsToldOnceAndTriedAgain(t *testing.T) {
 	})
 }
 
+func TestNotToAnOriginThatFellSilentMeanwhile(t *testing.T) {
+	inLab(t, func(ctx context.Context, l *lab) {
+		l.stop("karui.example.com")
+		l.Fail("UpdateDistribution", 6, http.StatusBadRequest, "Throttling", "Rate exceeded")
+		go func() {
+			time.Sleep(25 * time.Second) // the pings took 24 s
+			l.stop("origin.example.com")
+		}()
+		if r := l.check(ctx)[0]; l.updates() != 0 || l.order() != event.OrderProxy || !strings.Contains(r.Error, "true origin does not answer") {
+			t.Fatalf("%s after %d updates, %+v", l.order(), l.updates(), r)
+		}
+		l.wantTold()
+		l.check(ctx)
+		l.wantTold(event.OriginSilent)
+		l.serve("origin.example.com", answer(200))
+		l.Calm()
+		l.check(ctx)
+		l.wantTold(event.OriginSilent, event.Degrade)
+	})
+}
+
+// That the watchdog was ended in the middle is nobody's concern: the next one goes on.
+func TestEndedInTheMiddleOfASwap(t *testing.T) {
+	inLab(t, func(ctx context.Context, l *lab) {
+		l.stop("karui.example.com")
+		l.SetLatency("UpdateDistribution", time.Hour)
+		l.watch(ctx, time.Minute)
+		if len(l.Calls("UpdateDistribution")) == 0 {
+			t.Fatal("not in the middle of a swap")
+		}
+		l.wantTold()
+		l.SetLatency("UpdateDistribution", 0)
+		l.watch(ctx, 12*time.Minute)
+		l.wantTold(event.Degrade)
+	})
+}
+
+func TestUndoneDegradeNamesTheCommand(t *testing.T) {
+	inLab(t, func(ctx context.Context, l *lab) {
+		l.stop("karui.example.com")
+		l.check(ctx)
+		l.must(l.PutDistribution("ESHOP", shopXML(t)))
+		l.check(ctx)
+		l.wantTold(event.Degrade, event.Drift)
+		if e := l.outbox.all()[1]; len(e.Commands) == 0 || e.Commands[0].Line != "karui-watchdog degrade shop" {
+			t.Errorf("%+v", e.Commands)
+		}
+	})
+}
+
 func TestInvalidatesAfterRestore(t *testing.T) {
 	inLab(t, func(ctx context.Context, l *lab) {
 		l.config.Sites[0].AfterRestore, l.config.Sites[0].InvalidatePaths = settings.Invalidate, []string{"/images/*"}

@@ -48,8 +48,9 @@ func (m *received) HandleDeserialize(ctx context.Context, in middleware.Deserial
 // sent puts a document in the place of what the SDK serialized, before the
 // request is signed, and watches whether every attempt was answered.
 type sent struct {
-	body []byte
-	lost bool // an attempt may have taken effect without its answer arriving
+	body  []byte
+	still []func(context.Context) error // asked before each attempt, see Swap
+	lost  bool                          // an attempt may have taken effect without its answer arriving
 }
 
 func (*sent) ID() string { return "KaruiSentDocument" }
@@ -75,6 +76,11 @@ func (m *sent) HandleSerialize(ctx context.Context, in middleware.SerializeInput
 func (m *sent) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	middleware.DeserializeOutput, middleware.Metadata, error,
 ) {
+	for _, still := range m.still {
+		if err := still(ctx); err != nil {
+			return middleware.DeserializeOutput{}, middleware.Metadata{}, &Error{Kind: KindRefused, Message: err.Error(), Err: err}
+		}
+	}
 	out, metadata, err := next.HandleDeserialize(ctx, in)
 	response, ok := out.RawResponse.(*smithyhttp.Response)
 	switch {

@@ -25,13 +25,16 @@ const staleTime = 30 * time.Second
 // When somebody else changed the distribution in between, all of it is done again
 // on the new document. The result is filled as far as things went, also on error.
 //
-// The kinds of error: KindRefused (nothing was written, the findings say why),
+// Each of still is asked before every request that writes; an error of one ends
+// the swap with KindRefused, and nothing more is written.
+//
+// The kinds of error: KindRefused (nothing was written, the message says why),
 // KindConflict, KindReadBack, and those of a call.
-func (c *Client) Swap(ctx context.Context, want Order, purpose Purpose) (Result, error) {
+func (c *Client) Swap(ctx context.Context, want Order, purpose Purpose, still ...func(context.Context) error) (Result, error) {
 	if want != OrderProxy && want != OrderDirect {
 		return Result{}, fmt.Errorf("swap to order %q: expected %q or %q", want, OrderProxy, OrderDirect)
 	}
-	return c.write(ctx, want, purpose)
+	return c.write(ctx, want, purpose, still...)
 }
 
 // WriteUnchanged writes the configuration back as it is: the only proof that the
@@ -40,11 +43,11 @@ func (c *Client) WriteUnchanged(ctx context.Context) (Result, error) {
 	return c.write(ctx, OrderUnknown, ForDegrade)
 }
 
-func (c *Client) write(ctx context.Context, want Order, purpose Purpose) (Result, error) {
+func (c *Client) write(ctx context.Context, want Order, purpose Purpose, still ...func(context.Context) error) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.WriteTimeout)
 	defer cancel()
 	ctx, steps := c.traced(ctx)
-	w := &writing{c: c, purpose: purpose, result: Result{Want: want, As: c.target.RoleARN}}
+	w := &writing{c: c, purpose: purpose, still: still, result: Result{Want: want, As: c.target.RoleARN}}
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.Multiplier, pause.MaxInterval = time.Second, 2, maxBackoff
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
@@ -80,6 +83,7 @@ func again(err error) bool {
 type writing struct {
 	c       *Client
 	purpose Purpose
+	still   []func(context.Context) error
 	result  Result
 	began   bool
 	sent    []byte // by the last try
@@ -122,7 +126,7 @@ func (w *writing) try(ctx context.Context) error {
 	}
 	w.result.Before, w.result.After, w.result.ETagWas = s.Raw, body, s.ETag
 	w.sent = body
-	etag, lost, err := w.c.put(ctx, body, s.ETag)
+	etag, lost, err := w.c.put(ctx, &sent{body: body, still: w.still}, s.ETag)
 	w.unsure = w.unsure || lost
 	if err != nil {
 		return err
@@ -193,11 +197,10 @@ func (w *writing) compare(s Snapshot) {
 
 // put sends the document. lost means that it may have taken effect although
 // there is an error.
-func (c *Client) put(ctx context.Context, body []byte, ifMatch string) (etag string, lost bool, err error) {
+func (c *Client) put(ctx context.Context, doc *sent, ifMatch string) (etag string, lost bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.CallTimeout)
 	defer cancel()
 	const action = "cloudfront:UpdateDistribution"
-	doc := &sent{body: body}
 	out, err := c.cloudfront.UpdateDistribution(ctx, &cloudfront.UpdateDistributionInput{
 		Id: &c.target.DistributionID, IfMatch: &ifMatch, DistributionConfig: placeholder(),
 	}, doc.withDocument)

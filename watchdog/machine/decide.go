@@ -185,6 +185,9 @@ func Settle(before State, order event.Order, at time.Time) (State, []Notice) {
 	s := before.clone()
 	i := s.Intent
 	s.Intent = nil
+	if i != nil && i.To != order {
+		i = i.Former
+	}
 	if i == nil || i.To != order {
 		return s, nil
 	}
@@ -195,7 +198,7 @@ func Settle(before State, order event.Order, at time.Time) (State, []Notice) {
 // act decides on a swap.
 func (d *decision) act() {
 	// A restore that may have gone through leaves the order open.
-	open := d.Intent != nil && d.Intent.To == event.OrderProxy
+	open := d.Intent != nil && (d.Intent.To == event.OrderProxy || d.Intent.Former != nil)
 	switch {
 	case d.Health == Down && (d.Order != event.OrderDirect || open):
 		switch {
@@ -244,10 +247,16 @@ func (d *decision) await(want event.Order) {
 func (d *decision) swap(to event.Order) {
 	d.plan.Swap = to
 	if d.Intent != nil && d.Intent.To == to {
-		d.Intent.Again = true
+		// A new ID, since that this one failed may have been told before the health
+		// changed twice.
+		d.Intent.Again, d.Intent.ID = true, noticeID(d.o.ID, kindOf(to))
 		return
 	}
-	d.Intent = &Intent{ID: noticeID(d.o.ID, kindOf(to)), To: to, At: d.o.At, By: event.ActorAuto}
+	former := d.Intent
+	if former != nil {
+		former.Former = nil
+	}
+	d.Intent = &Intent{ID: noticeID(d.o.ID, kindOf(to)), To: to, At: d.o.At, By: event.ActorAuto, Former: former}
 }
 
 // remind tells once a day that the site is still degraded.
@@ -276,6 +285,9 @@ type Outcome struct {
 	Changed bool
 	// Unsure: it may have gone through although it failed.
 	Unsure bool
+	// Quiet: it was broken off for a reason that the next round, maybe that of
+	// another process, sees and tells by itself.
+	Quiet bool
 }
 
 // Finish takes over what came of the swap that the state's Intent describes.
@@ -296,9 +308,9 @@ func Finish(before State, out Outcome) (State, []Notice) {
 	if out.Unsure {
 		s.Intent.Again = true // the next round that reads the order settles it
 	} else {
-		s.Intent = nil
+		s.Intent = i.Former
 	}
-	if i.By == event.ActorRehearsal {
+	if i.By == event.ActorRehearsal || i.By == event.ActorAuto && out.Quiet {
 		return s, nil
 	}
 	word := string(i.To) + "/" + out.Failure

@@ -105,7 +105,11 @@ func TestTable(t *testing.T) {
 		"manual degrade, recovers": {manual, "down -> manual_awaited:direct; up; down -> manual_awaited:direct"},
 		"manual restore only":      {func(p *play) { p.rules.AutoRestore = false }, "down -> swap:direct degrade; up -> manual_awaited:proxy; up; down; up -> manual_awaited:proxy"},
 		"restore_after 3":          {func(p *play) { p.rules.RestoreAfter = 3 }, "down -> swap:direct degrade; up; up; down; up; up; up -> swap:proxy restore"},
-		"gone does not count":      {func(p *play) { p.rules.RestoreAfter = 2 }, "down -> swap:direct degrade; up; gone; up -> swap:proxy restore"},
+		"lost restore, then denied": {
+			nil, "down -> swap:direct degrade; fail=lost:unreachable; up -> swap:proxy swap_failed:proxy; fail=denied; down-unread -> swap:direct swap_failed:direct;" +
+				"fail=; down -> restore swap:direct degrade; down",
+		},
+		"gone does not count": {func(p *play) { p.rules.RestoreAfter = 2 }, "down -> swap:direct degrade; up; gone; up -> swap:proxy restore"},
 		"flaps double the patience": {nil, "down -> swap:direct degrade; up -> swap:proxy restore; down -> swap:direct degrade; up; up -> swap:proxy restore;" +
 			"down -> swap:direct degrade flapping; up; up; up; up -> swap:proxy restore; down -> swap:direct degrade; up; up; up; up; up; up; up; up -> swap:proxy restore"},
 		"cap leaves it degraded": {

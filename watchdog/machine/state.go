@@ -108,6 +108,9 @@ type Intent struct {
 	Person string      `json:"person,omitempty"`
 	// Again: an earlier try of the same intent may have gone through.
 	Again bool `json:"again,omitempty"`
+	// Former is an intent of the other direction that may have gone through and was
+	// not settled when this one was begun.
+	Former *Intent `json:"former,omitempty"`
 }
 
 // clone copies what is shared through pointers and slices.
