@@ -13,7 +13,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
+
+// twins is how long signals after the first count as the first.
+const twins = time.Second
 
 func main() {
 	os.Exit(realMain())
@@ -23,8 +27,13 @@ func main() {
 func realMain() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// The first signal asks for a clean end; from then on a second one kills at once.
-	defer context.AfterFunc(ctx, stop)()
+	// The first signal asks for a clean end; a later one kills at once. One that
+	// comes with the first is the same asked twice: timeout(1) and supervisors
+	// signal the process and its group.
+	defer context.AfterFunc(ctx, func() {
+		time.Sleep(twins)
+		stop()
+	})()
 	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -58,6 +60,8 @@ Exit code 0 if all points pass (warnings do not count), 1 if not.`,
 }
 
 func (r *rehearsing) run(ctx context.Context, cmd *cobra.Command, w *wiring, site string) error {
+	ctx, stop := undisturbed(ctx)
+	defer stop()
 	r.how.Person = person()
 	r.how.Announce = func(text string) { say(cmd, "... %s", text) }
 	if !r.asJSON {
@@ -78,6 +82,17 @@ func (r *rehearsing) run(ctx context.Context, cmd *cobra.Command, w *wiring, sit
 		return errReported
 	}
 	return nil
+}
+
+// undisturbed lets neither a reader that went away nor a terminal that was lost
+// kill a rehearsal that has something to put back: the first goes unnoticed, the
+// second interrupts it.
+func undisturbed(ctx context.Context) (context.Context, context.CancelFunc) {
+	signal.Ignore(syscall.SIGPIPE)
+	if signal.Ignored(syscall.SIGHUP) { // nohup
+		return ctx, func() {}
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 func printPoint(out io.Writer, p watchdog.Point) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -250,11 +251,26 @@ func TestSwapIsRefused(t *testing.T) {
 }
 
 func TestInterruptedSwapIsRestored(t *testing.T) {
+	for name, signals := range map[string][]syscall.Signal{
+		"asked to end":       {syscall.SIGTERM},
+		"asked twice":        {syscall.SIGTERM, syscall.SIGTERM}, // by timeout(1)
+		"terminal was lost":  {syscall.SIGHUP},
+		"terminal and group": {syscall.SIGHUP, syscall.SIGTERM},
+	} {
+		t.Run(name, func(t *testing.T) { interrupt(t, signals) })
+	}
+}
+
+func interrupt(t *testing.T, signals []syscall.Signal) {
 	l := newLab(t)
 	l.SetDeployDelay(time.Hour)
+	l.SetLatency("UpdateDistribution", 200*time.Millisecond)
 	p := l.begin("rehearse", "shop", "--swap")
 	l.eventually("degraded", func() bool { return l.direct() })
-	p.signal(syscall.SIGTERM)
+	for _, s := range signals {
+		p.signal(s)
+		time.Sleep(20 * time.Millisecond) // or the two may become one
+	}
 	if code := p.wait(); code != 1 || l.direct() || !strings.Contains(p.stderr.String(), "interrupted: restoring") || !strings.Contains(p.stdout.String(), "shop: interrupted") {
 		t.Errorf("%d, true origin first: %v\n%s%s", code, l.direct(), &p.stdout, &p.stderr)
 	}
@@ -262,6 +278,22 @@ func TestInterruptedSwapIsRestored(t *testing.T) {
 	if code, _, stderr := l.run("check"); code != 0 || len(l.Messages()) != 1 {
 		t.Errorf("%d %s, %q", code, stderr, l.subjects())
 	}
+}
+
+func TestRehearsalWithoutReadersRestores(t *testing.T) {
+	l := newLab(t)
+	l.SetDeployDelay(time.Second)
+	path, err := binary()
+	l.must(err)
+	// The reader goes before the swap, as that of 'rehearse shop --swap | head' does.
+	cmd := exec.Command("sh", "-c", path+` rehearse shop --swap --config "$1" 2>&1 | head -n 1`, "sh", l.config())
+	cmd.Env = l.env
+	out, err := cmd.Output()
+	l.must(err)
+	if !strings.Contains(string(out), "pass    assume") {
+		t.Fatalf("%s", out)
+	}
+	l.eventually("degraded and restored", func() bool { return l.updates() == 3 && !l.direct() })
 }
 
 func TestKilledSwapIsPutRight(t *testing.T) {

@@ -192,6 +192,22 @@ func TestReloadOnHangup(t *testing.T) {
 	}
 }
 
+func TestReloadTurnsToSES(t *testing.T) {
+	l := newLab(t)
+	ses := l.top["mail"]
+	l.top["mail"] = "{}"
+	p := l.begin("run")
+	l.moreRounds(1, "up")
+	if l.top["mail"] = ses; ses == "" {
+		delete(l.top, "mail")
+	}
+	l.config()
+	p.signal(syscall.SIGHUP)
+	l.moreRounds(2, "up")
+	l.proxy.stop()
+	l.eventually("mailed", func() bool { return len(l.Messages()) == 1 })
+}
+
 func TestPages(t *testing.T) {
 	l := newLab(t)
 	address := newPlace(t, http.NotFoundHandler())

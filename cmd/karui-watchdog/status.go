@@ -61,11 +61,11 @@ func printStatus(out io.Writer, s watchdog.Status) error {
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", site.Site, site.Words, since)
 		if !site.Degraded.IsZero() {
-			_, _ = fmt.Fprintf(table, "\tdegraded since %s, good rounds %d of %d, restore: %s\t\n",
+			_, _ = fmt.Fprintf(table, "\tdegraded since %s, good rounds %d of %d, restore: %s\n",
 				site.Degraded.UTC().Format(time.RFC3339), site.GoodRounds, site.GoodRoundsNeeded, site.Restore)
 		}
 		if site.Last != nil && site.Last.OrderError != "" {
-			_, _ = fmt.Fprintf(table, "\tthe order could not be read: %s\t\n", site.Last.OrderError)
+			_, _ = fmt.Fprintf(table, "\tthe order could not be read: %s\n", site.Last.OrderError)
 		}
 	}
 	if err := table.Flush(); err != nil {

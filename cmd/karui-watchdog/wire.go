@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
 	"karui/internal/config"
@@ -40,11 +39,10 @@ func wire(ctx context.Context, f *configFlag, c settings.Config, what string, lo
 	if err != nil {
 		return nil, err
 	}
-	var own aws.Config
-	if c.Mail.SES.Region != "" {
-		if own, err = distribution.Load(ctx); err != nil {
-			return nil, err
-		}
+	// Also without SES now: a reload may turn to it.
+	own, err := distribution.Load(ctx)
+	if err != nil && c.Mail.SES.Region != "" {
+		return nil, err
 	}
 	mailer, err := mail.New(c.StateDir, c, mail.Options{AWS: own, Log: log})
 	if err != nil {
