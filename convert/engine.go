@@ -123,6 +123,9 @@ func (e *engine) make(j job, source []byte) (made, error) {
 
 func (e *engine) fromJPEG(j job, source []byte) (made, error) {
 	whole, err := prepareJPEG(source, j.Info.Orientation, needsProfile(j.Info))
+	if err == nil {
+		err = checkScan(whole)
+	}
 	if err != nil {
 		return made{}, refusal{codeOfDefect(err), err.Error()}
 	}
