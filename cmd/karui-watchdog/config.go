@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -26,7 +28,13 @@ func (f *configFlag) load(cmd *cobra.Command) (*config.Result[settings.Config], 
 	if cmd.Flags().Changed("config") && f.path == "" {
 		return nil, usageError("--config is empty: name a file, or leave it out")
 	}
-	return settings.Load(f.path, os.Environ())
+	r, err := settings.Load(f.path, os.Environ())
+	if err != nil && f.path == "" {
+		if _, none := os.Stat(settings.DefaultFile); errors.Is(none, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w\n%s does not exist: name the configuration file with --config", err, settings.DefaultFile)
+		}
+	}
+	return r, err
 }
 
 // file names the file that load reads.

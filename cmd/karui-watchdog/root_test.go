@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"karui/watchdog/settings"
 )
 
 // command runs a command line in this process and gives its exit code and what
@@ -72,6 +74,16 @@ func TestBadConfigurationIsWrongUsage(t *testing.T) {
 		if code != 2 || !strings.Contains(stderr, "intervall is not a known key; did you mean interval?") || !strings.Contains(stderr, "sites[0].ping_url is missing") {
 			t.Errorf("%q: %d %q", args, code, stderr)
 		}
+	}
+}
+
+func TestNoConfigurationAtAllNamesTheFile(t *testing.T) {
+	if _, err := os.Stat(settings.DefaultFile); err == nil {
+		t.Skip("this machine has a configuration")
+	}
+	code, _, stderr := command(t, "", "status")
+	if code != 2 || !strings.Contains(stderr, settings.DefaultFile+" does not exist") || !strings.Contains(stderr, "--config") {
+		t.Errorf("%d %s", code, stderr)
 	}
 }
 
