@@ -72,6 +72,9 @@ place on stderr. Exit code 0 if all is well, 2 if not.`,
 			for _, w := range r.Warnings {
 				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
 			}
+			for _, remark := range r.Value.Remarks() {
+				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", remark)
+			}
 			for _, key := range r.Value.WithoutEffect() {
 				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s: %s has no effect in this version\n", r.Source(key), key)
 			}

@@ -114,3 +114,10 @@ func TestMissingFileIsAMistake(t *testing.T) {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
+
+func TestASiteThatNothingLeadsToIsRemarkedOn(t *testing.T) {
+	code, _, stderr := karui(t, "config", "check", "--config", file(t, `sites: [{id: shop, origins: [{name: a, urls: ["http://127.0.0.1:1"]}]}]`))
+	if code != 0 || !strings.Contains(stderr, "sites[0] has no hosts and is not the default: it answers only requests with X-Routing: shop") {
+		t.Errorf("%d %s", code, stderr)
+	}
+}

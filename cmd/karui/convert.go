@@ -111,6 +111,11 @@ func (c *convertFlags) run(cmd *cobra.Command, args []string) error {
 	if len(inputs) == 0 {
 		return fmt.Errorf("no file in %s is named like an image (.jpg .jpeg .jpe .jfif .png .gif)", strings.Join(args, ", "))
 	}
+	if c.out != "" {
+		if err := batch.Clash(inputs); err != nil {
+			return usageError("%w", err)
+		}
+	}
 	limits := convert.DefaultConfig()
 	limits.Workers = min(c.jobs, len(inputs))
 	if c.jobs == 0 {

@@ -47,6 +47,8 @@ func TestWrongUsage(t *testing.T) {
 		{"version", "--frobnicate"},
 		{"config", "chekc"},
 		{"config", "check", "extra"},
+		{"completion", "tcsh"},
+		{"help", "nosuch"},
 		{"config", "check", "--config"},
 	} {
 		code, stdout, stderr := karui(t, args...)

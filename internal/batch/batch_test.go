@@ -101,6 +101,17 @@ func TestTargetsNeverMeet(t *testing.T) {
 	}
 }
 
+func TestInputsOfOneNameClash(t *testing.T) {
+	root := tree(t, map[string][]byte{"1/a.jpg": nil, "2/a.jpg": nil, "3/a.png": nil})
+	err := Clash(Inputs([]string{filepath.Join(root, "1"), filepath.Join(root, "2")}))
+	if err == nil || !strings.Contains(err.Error(), "1/a.jpg and ") || !strings.Contains(err.Error(), "2/a.jpg would both be written to a.jpg") {
+		t.Errorf("%v", err)
+	}
+	if err := Clash(Inputs([]string{filepath.Join(root, "1"), filepath.Join(root, "3")})); err != nil {
+		t.Error(err)
+	}
+}
+
 // pool is a real one.
 func pool(t *testing.T, limits convert.Config) *convert.Pool {
 	t.Helper()

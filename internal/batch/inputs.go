@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -59,6 +60,20 @@ func Inputs(paths []string) []Input {
 		inputs[i].shared = stems[strings.ToLower(stem(inputs[i].Name))] > 1
 	}
 	return inputs
+}
+
+// Clash says which two inputs would be written to one file, nil if none would.
+func Clash(inputs []Input) error {
+	taken := map[string]string{}
+	for _, in := range inputs {
+		target := in.Target("")
+		if other, found := taken[target]; found {
+			return fmt.Errorf("%s and %s would both be written to %s: convert their folders one by one, with an output folder each",
+				other, in.Path, target)
+		}
+		taken[target] = in.Path
+	}
+	return nil
 }
 
 func find(path string) []Input {

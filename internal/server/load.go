@@ -1,6 +1,11 @@
 package server
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
 	"karui/cache"
 	"karui/internal/config"
 	"karui/proxy"
@@ -21,7 +26,7 @@ func Load(file string, environ []string, flags ...config.Flag) (*config.Result[C
 	if optional {
 		file = DefaultFile
 	}
-	return config.Load(DefaultConfig(), config.Options{
+	result, err := config.Load(DefaultConfig(), config.Options{
 		File:            file,
 		FileOptional:    optional,
 		EnvPrefix:       "KARUI_",
@@ -30,6 +35,12 @@ func Load(file string, environ []string, flags ...config.Flag) (*config.Result[C
 		Flags:           flags,
 		Elements:        []any{proxy.DefaultSite(), origin.DefaultPlace(), cache.DefaultVolume()},
 	})
+	if err != nil && optional {
+		if _, missing := os.Stat(file); errors.Is(missing, fs.ErrNotExist) {
+			err = fmt.Errorf("%s is not there, and no other file was named with --config:\n%w", file, err)
+		}
+	}
+	return result, err
 }
 
 // OriginFlag is the configuration of `--origin URL`: one site for all hosts.

@@ -203,6 +203,9 @@ func (s *server) announce(public, private net.Addr) {
 	if len(s.config.Edge.Secrets) == 0 {
 		s.log.Warn("edge.secrets is empty: whoever reaches the public address can ask, not only the edge")
 	}
+	for _, remark := range s.config.Remarks() {
+		s.log.Warn(remark)
+	}
 	for _, key := range s.config.WithoutEffect() {
 		s.log.Warn("set, but without effect in this version", "key", key)
 	}
