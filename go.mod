@@ -2,6 +2,9 @@ module karui
 
 go 1.26.0
 
+// The first without known holes in what karui calls.
+toolchain go1.26.10
+
 require (
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/aws/aws-sdk-go-v2 v1.48.0
