@@ -47,7 +47,7 @@ func (k *instance) keepAsking(stop <-chan struct{}, keepAlive bool, target, acce
 		o.reply = c.do(q)
 		o.ended = time.Now()
 		note(o)
-		if o.reply.err != nil || !keepAlive || o.reply.header.Get("Connection") == "close" {
+		if o.reply.err != nil || !keepAlive || o.reply.last {
 			_ = c.Close()
 			c = nil
 		}

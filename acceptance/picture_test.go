@@ -2,9 +2,11 @@ package acceptance
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"image"
 	"math"
+	"sync"
 	"testing"
 )
 
@@ -17,16 +19,21 @@ func sketch(img *image.NRGBA) [][4]float64 {
 	nx, ny := min(cells, max(1, w/8)), min(cells, max(1, h/8))
 	sums, counts := make([][4]float64, nx*ny), make([]float64, nx*ny)
 	for y := range h {
-		row := (y * ny / h) * nx
-		for x := range w {
-			p := img.Pix[img.PixOffset(x, y):][:4]
-			cell := row + x*nx/w
-			a := float64(p[3]) / 255
-			for j := range 3 {
-				sums[cell][j] += float64(p[j]) * a
+		base := (y * ny / h) * nx
+		row := img.Pix[y*img.Stride : y*img.Stride+4*w]
+		for cx := range nx {
+			from, to := (cx*w+nx-1)/nx, ((cx+1)*w+nx-1)/nx
+			var r, g, b, alpha int
+			for p := row[4*from : 4*to]; len(p) >= 4; p = p[4:] {
+				a := int(p[3])
+				r, g, b, alpha = r+int(p[0])*a, g+int(p[1])*a, b+int(p[2])*a, alpha+a
 			}
-			sums[cell][3] += float64(p[3])
-			counts[cell]++
+			sum := &sums[base+cx]
+			sum[0] += float64(r) / 255
+			sum[1] += float64(g) / 255
+			sum[2] += float64(b) / 255
+			sum[3] += float64(alpha)
+			counts[base+cx] += float64(to - from)
 		}
 	}
 	for i := range sums {
@@ -70,8 +77,21 @@ func likeness(a, b *image.NRGBA) float64 {
 	return sab / math.Sqrt(saa*sbb)
 }
 
+// judgements are those passed before, by the digests of both files.
+var judgements sync.Map
+
 // samePicture names what is wrong with a variant of an original, if anything is.
 func samePicture(original, variant []byte) []string {
+	pair := [2][sha256.Size]byte{sha256.Sum256(original), sha256.Sum256(variant)}
+	if passed, known := judgements.Load(pair); known {
+		return passed.([]string)
+	}
+	passed := judge(original, variant)
+	judgements.Store(pair, passed)
+	return passed
+}
+
+func judge(original, variant []byte) []string {
 	want, err := render(original)
 	if err != nil {
 		return []string{fmt.Sprintf("a variant of a file that no other decoder reads: %v", err)}

@@ -190,15 +190,15 @@ func TestHealthAndHitsDoNotQueue(t *testing.T) {
 	hold := origintest.NewGate()
 	defer hold.Open()
 	origin.Set("/a.jpg", origintest.Image("image/jpeg", photo(t, 1)))
-	for i := range 40 {
-		origin.Set("/heavy"+itoa(i)+".png", origintest.Image("image/png", encodePNG(t, scene(uint64(i), 700, 700))))
+	for i := range 25 {
+		origin.Set("/heavy"+itoa(i)+".jpg", origintest.Image("image/jpeg", encodeJPEG(t, scene(uint64(i), 900, 700), 90)))
 		origin.Set("/hang"+itoa(i)+".jpg", origintest.Answer{Hold: hold})
 	}
 	k := serve(t, origin, with("convert.workers", 1), with("stress.latency", "60s"))
 	k.settle("/a.jpg", takesWebP)
 	var open []*connection
-	for i := range 40 {
-		for _, target := range []string{"/heavy" + itoa(i) + ".png", "/hang" + itoa(i) + ".jpg"} {
+	for i := range 25 {
+		for _, target := range []string{"/heavy" + itoa(i) + ".jpg", "/hang" + itoa(i) + ".jpg"} {
 			c := k.dial()
 			q := request{target: target, host: "www.example.com", fields: []string{takesWebP}}
 			if _, err := c.Write(q.bytes()); err != nil {

@@ -74,7 +74,9 @@ type reply struct {
 	head   string
 	header http.Header
 	length int64 // as declared, -1 if not
-	body   []byte
+	// last says that the connection ends with this answer.
+	last bool
+	body []byte
 	// err says that the answer was not whole: cut off, or none at all.
 	err error
 }
@@ -160,7 +162,7 @@ func (c *connection) readHead(q request) *reply {
 		return a
 	}
 	a.status, a.header = response.StatusCode, response.Header
-	a.length = response.ContentLength
+	a.length, a.last = response.ContentLength, response.Close
 	return a
 }
 

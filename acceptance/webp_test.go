@@ -203,14 +203,21 @@ func plain(img image.Image) *image.NRGBA {
 
 func limited(out *image.NRGBA, src *image.YCbCr, alpha *image.NYCbCrA) {
 	clamp := func(v int) uint8 { return uint8(min(255, max(0, v>>16))) }
+	w, left := out.Rect.Dx(), src.Rect.Min.X
 	for y := range out.Rect.Dy() {
-		for x := range out.Rect.Dx() {
-			yo, co := src.YOffset(x+src.Rect.Min.X, y+src.Rect.Min.Y), src.COffset(x+src.Rect.Min.X, y+src.Rect.Min.Y)
-			l, u, v := 76309*(int(src.Y[yo])-16)+32768, int(src.Cb[co])-128, int(src.Cr[co])-128
-			p := out.Pix[out.PixOffset(x, y):]
+		luma := src.Y[src.YOffset(left, y+src.Rect.Min.Y):]
+		chroma := src.COffset(left, y+src.Rect.Min.Y)
+		row := out.Pix[y*out.Stride : y*out.Stride+4*w]
+		for x := range w {
+			c := chroma + x/2 // WebP's chroma has half the width
+			l, u, v := 76309*(int(luma[x])-16)+32768, int(src.Cb[c])-128, int(src.Cr[c])-128
+			p := row[4*x : 4*x+4]
 			p[0], p[1], p[2], p[3] = clamp(l+104597*v), clamp(l-25675*u-53279*v), clamp(l+132201*u), 255
-			if alpha != nil {
-				p[3] = alpha.A[alpha.AOffset(x+src.Rect.Min.X, y+src.Rect.Min.Y)]
+		}
+		if alpha != nil {
+			at := alpha.A[alpha.AOffset(left, y+src.Rect.Min.Y):]
+			for x := range w {
+				row[4*x+3] = at[x]
 			}
 		}
 	}

@@ -14,13 +14,13 @@ import (
 // heavy is a picture whose conversion takes a while.
 func heavy(t *testing.T, seed uint64) []byte {
 	t.Helper()
-	return encodeJPEG(t, scene(seed, 1400, 1000), 92)
+	return encodeJPEG(t, scene(seed, 1200, 900), 92)
 }
 
 func TestKilledWorkersBreakNoAnswerAndComeBack(t *testing.T) {
 	t.Parallel()
 	origin := origintest.New(t)
-	n := 16
+	n := 10
 	if testing.Short() {
 		n = 6
 	}
