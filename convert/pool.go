@@ -58,9 +58,8 @@ type Pool struct {
 	tally      *tally
 	pinger     *pinger
 	lastID     atomic.Uint64
-	// failing counts the workers that could not be started at their last try.
-	failing atomic.Int64
-	guards  sync.Once // the guards of workers are logged once
+	outage     *outage
+	guards     sync.Once // the guards of workers are logged once
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -127,7 +126,8 @@ func New(cfg Config, options ...Option) (*Pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool{
 		cfg: cfg, set: set, jobs: make(chan *request), starter: newStarter(), seed: maphash.MakeSeed(),
-		quarantine: newQuarantine(set.now), tally: newTally(set.now), ctx: ctx, cancel: cancel,
+		quarantine: newQuarantine(set.now), tally: newTally(set.now), outage: newOutage(cfg.Workers),
+		ctx: ctx, cancel: cancel,
 	}
 	p.pinger = newPinger(p)
 	for range cfg.Workers {
@@ -262,9 +262,6 @@ func (p *Pool) held(source []byte) (Quarantine, bool) {
 
 // queue hands the request to a worker as soon as one is free. The zero Decision means that the pool was closed.
 func (p *Pool) queue(req *request) (Decision, bool) {
-	if p.failing.Load() >= int64(p.cfg.Workers) {
-		return Decide(Unavailable, "no worker can be started at present"), false
-	}
 	if !p.tally.wait(req, waitersMost*p.cfg.Workers) {
 		return Decide(QueueFull, fmt.Sprintf("%d conversions are waiting already", waitersMost*p.cfg.Workers)), false
 	}
@@ -274,6 +271,8 @@ func (p *Pool) queue(req *request) (Decision, bool) {
 	select {
 	case p.jobs <- req:
 		return Decision{}, true
+	case <-p.outage.all():
+		return Decide(Unavailable, "no worker can be started at present"), false
 	case <-timer.C:
 		return Decide(QueueFull, fmt.Sprintf("no worker became free within %s", p.cfg.QueueWait)), false
 	case <-p.ctx.Done():

@@ -34,7 +34,7 @@ func (p *Pool) slot() {
 			}
 			if !failing {
 				failing = true
-				p.failing.Add(1) // from now on conversions do not wait for this slot
+				p.outage.fail()
 				p.set.log.Error("cannot start a conversion worker", "error", err)
 			}
 			p.rest(&pause)
@@ -42,7 +42,7 @@ func (p *Pool) slot() {
 		}
 		if failing {
 			failing = false
-			p.failing.Add(-1)
+			p.outage.recover()
 			p.set.log.Info("conversion workers can be started again")
 		}
 		p.logGuards(r)
