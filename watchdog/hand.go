@@ -56,7 +56,7 @@ func (w *Watchdog) Preview(ctx context.Context, id string, want event.Order) (Pr
 	p.Findings = distribution.Check(snapshot.Raw, snapshot.Document, client.Target(), purpose)
 	p.Ping = w.prober.Ping(ctx, s.config.PingURL, s.headers(), s.ping.Timeout)
 	if want == event.OrderDirect {
-		origin := w.prober.Alive(ctx, s.config.OriginURL, s.ping.Timeout)
+		origin := s.alive(ctx, s.common.Interval)
 		p.Origin = &origin
 	}
 	return p, ctx.Err()
@@ -92,7 +92,7 @@ func (w *Watchdog) Move(ctx context.Context, id string, want event.Order, person
 	l.id = event.NewID(l.began)
 	l.probes = []event.Probe{w.prober.Ping(ctx, s.config.PingURL, s.headers(), s.ping.Timeout)}
 	if want == event.OrderDirect {
-		origin := w.prober.Alive(ctx, s.config.OriginURL, s.ping.Timeout)
+		origin := s.alive(ctx, s.common.Interval)
 		if l.origin = &origin; !origin.OK && ctx.Err() == nil {
 			return moved, &SilentOriginError{origin}
 		}

@@ -207,7 +207,7 @@ func (r *rehearsal) reach(ctx context.Context) {
 	} else {
 		r.add("ping", Fail, fmt.Sprintf("%s: %s", ping.URL, ping.Text), pingHint(ping.Kind))
 	}
-	l := look{}
+	l := look{began: now()}
 	if r.surroundings(ctx, &l) != nil {
 		return
 	}

@@ -62,13 +62,30 @@ func (s *site) headers() []probe.Header {
 	return out
 }
 
-// surroundings asks the origin and the controls, at the same time.
+const (
+	// originTries and originPause are how stubbornly the true origin is asked: a
+	// request that was lost must not cost viewers their images for an interval.
+	originTries = 3
+	originPause = time.Second
+)
+
+// alive asks the true origin, for no longer than this if it does not answer at
+// once.
+func (s *site) alive(ctx context.Context, within time.Duration) event.Probe {
+	return s.w.prober.Alive(ctx, s.config.OriginURL, probe.Patience{
+		Tries: originTries, Pause: min(originPause, s.ping.Spacing), Timeout: s.ping.Timeout, Within: within,
+	})
+}
+
+// surroundings asks the origin and the controls, at the same time. The controls
+// are asked once: the first of several that answers is enough, and a network that
+// comes back in the middle of a round must not make an outage of its own absence.
 func (s *site) surroundings(ctx context.Context, l *look) error {
 	var wait sync.WaitGroup
 	var controls []event.Probe
 	var err error
 	wait.Go(func() { controls, err = s.w.controls.Ask(ctx, s.controlURLs(), s.ping.Timeout) })
-	origin := s.w.prober.Alive(ctx, s.config.OriginURL, s.ping.Timeout)
+	origin := s.alive(ctx, s.common.Interval-now().Sub(l.began))
 	wait.Wait()
 	l.origin, l.controls = &origin, controls
 	if ctx.Err() != nil {
@@ -275,10 +292,10 @@ func (s *site) stillAlive(want distribution.Order) []func(context.Context) error
 		if time.Since(looked) < originGoodFor {
 			return nil
 		}
-		looked = time.Now()
-		if origin := s.w.prober.Alive(ctx, s.config.OriginURL, s.ping.Timeout); !origin.OK && ctx.Err() == nil {
+		if origin := s.alive(ctx, s.common.Interval); !origin.OK && ctx.Err() == nil {
 			return &SilentOriginError{origin}
 		}
+		looked = time.Now()
 		return nil
 	}}
 }

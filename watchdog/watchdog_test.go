@@ -174,6 +174,25 @@ func TestOriginDownAsWell(t *testing.T) {
 	})
 }
 
+// A request for the true origin that fails once must not leave viewers without
+// images for an interval.
+func TestOriginFailsOnce(t *testing.T) {
+	inLab(t, func(ctx context.Context, l *lab) {
+		var asked atomic.Int32
+		l.serve("origin.example.com", func(w http.ResponseWriter, _ *http.Request) {
+			if asked.Add(1) <= 2 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		})
+		l.stop("karui.example.com")
+		l.check(ctx)
+		l.wantTold(event.Degrade)
+		if l.order() != event.OrderDirect || asked.Load() != 3 {
+			t.Errorf("%s after %d requests", l.order(), asked.Load())
+		}
+	})
+}
+
 func TestOwnNetworkGone(t *testing.T) {
 	inLab(t, func(ctx context.Context, l *lab) {
 		l.watch(ctx, 10*time.Minute)

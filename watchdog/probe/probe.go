@@ -124,14 +124,44 @@ func (p *Prober) Ping(ctx context.Context, target string, headers []Header, time
 	}, p.checkPing)
 }
 
-// Alive asks the true origin. Any status under 500 is good.
-func (p *Prober) Alive(ctx context.Context, target string, timeout time.Duration) event.Probe {
-	return p.ask(ctx, target, timeout, nil, func(_ context.Context, res *http.Response, out *event.Probe) {
-		out.Text = statusText(res)
-		if res.StatusCode >= http.StatusInternalServerError {
-			out.Kind = event.FailStatus
+// Patience is how often and how long something is asked before it counts as
+// silent.
+type Patience struct {
+	Tries   int           // at least one is made
+	Pause   time.Duration // from the end of a try to the next
+	Timeout time.Duration // of one try
+	// Within bounds all of them: no try is begun that could end later. The first is
+	// made whatever it is.
+	Within time.Duration
+}
+
+// Alive asks the true origin. Any status under 500 is good, and the first good
+// answer ends it: one request that was lost on the way is no silence. The probe is
+// the last one's, from the start of the first.
+func (p *Prober) Alive(ctx context.Context, target string, how Patience) event.Probe {
+	start := p.now()
+	for try := 1; ; try++ {
+		one := p.ask(ctx, target, how.Timeout, nil, func(_ context.Context, res *http.Response, out *event.Probe) {
+			out.Text = statusText(res)
+			if res.StatusCode >= http.StatusInternalServerError {
+				out.Kind = event.FailStatus
+			}
+		})
+		one.At, one.Took = start.UTC(), p.now().Sub(start)
+		last := one.OK || try >= how.Tries || one.Took+how.Pause+how.Timeout > how.Within || ctx.Err() != nil
+		if last {
+			if !one.OK && try > 1 {
+				one.Text = fmt.Sprintf("%s (the last of %d tries)", one.Text, try)
+			}
+			return one
 		}
-	})
+		timer := time.NewTimer(how.Pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
 }
 
 // Answers asks a control address. Any answer is good.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"fmt"
 	"image"
 	"image/jpeg"
 	"io"
@@ -206,7 +207,7 @@ func TestOriginAndControls(t *testing.T) {
 	p := probe.New(probe.Options{})
 	for status, lives := range map[int]bool{200: true, 301: true, 403: true, 404: true, 499: true, 500: false, 503: false} {
 		server := httptest.NewServer(serve(status, "text/html", make([]byte, 4<<20)))
-		if one := p.Alive(t.Context(), server.URL, 10*time.Second); one.OK != lives || lives != (one.Kind == "") {
+		if one := p.Alive(t.Context(), server.URL, probe.Patience{Timeout: 10 * time.Second}); one.OK != lives || lives != (one.Kind == "") {
 			t.Errorf("%d: %+v", status, one)
 		}
 		if one := p.Answers(t.Context(), server.URL, 10*time.Second); !one.OK {
@@ -340,6 +341,58 @@ func FuzzPingBody(f *testing.F) {
 		p := probe.New(probe.Options{}).Ping(t.Context(), server.URL, nil, 5*time.Second)
 		if p.OK == (p.Kind != "") || p.Text == "" {
 			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// One request that fails is no silence, and asking again has its limits.
+func TestAliveAsksAgain(t *testing.T) {
+	patience := probe.Patience{Tries: 3, Pause: time.Second, Timeout: 5 * time.Second, Within: time.Minute}
+	for _, c := range []struct {
+		name   string
+		bad    int // requests that get a 503 before it lives
+		within time.Duration
+		asked  int
+		lives  bool
+	}{
+		{"at once", 0, time.Minute, 1, true},
+		{"one lost", 1, time.Minute, 2, true},
+		{"two lost", 2, time.Minute, 3, true},
+		{"silent", 9, time.Minute, 3, false},
+		{"time for two tries", 9, 6500 * time.Millisecond, 2, false},
+		{"no time at all", 9, -time.Second, 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var asked atomic.Int32
+			bubble(t, func(w http.ResponseWriter, _ *http.Request) {
+				if int(asked.Add(1)) <= c.bad {
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+			}, func(p *probe.Prober) {
+				how := patience
+				how.Within = c.within
+				one := p.Alive(context.Background(), "http://origin.example.com/", how)
+				if one.OK != c.lives || int(asked.Load()) != c.asked || one.Took != time.Duration(c.asked-1)*time.Second {
+					t.Errorf("asked %d times: %+v", asked.Load(), one)
+				}
+				if tries := fmt.Sprintf("last of %d tries", c.asked); strings.Contains(one.Text, tries) != (!c.lives && c.asked > 1) {
+					t.Errorf("%+v", one)
+				}
+			})
+		})
+	}
+}
+
+func TestAliveEndsWithItsCaller(t *testing.T) {
+	bubble(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}, func(p *probe.Prober) {
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		p.Alive(ctx, "http://origin.example.com/", probe.Patience{Tries: 3, Pause: time.Minute, Timeout: time.Second, Within: time.Hour})
+		if time.Since(start) != 500*time.Millisecond {
+			t.Errorf("it took %s", time.Since(start))
 		}
 	})
 }
