@@ -1,11 +1,13 @@
 package proxy
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"time"
 
+	"karui/proxy/origin"
 	"karui/proxy/rules"
 )
 
@@ -49,6 +51,9 @@ type reply struct {
 	size int64
 	// write sends the whole body. An error means that the answer is not whole.
 	write func(w io.Writer) (int64, error)
+	// arriving is whether the body is still coming from the origin. Then write may
+	// call w's method Flush() error, and nothing leaves before it does or much is there.
+	arriving bool
 	// section gives a part of the body; nil where only the whole can be sent.
 	section func(offset, length int64) io.Reader
 }
@@ -56,9 +61,9 @@ type reply struct {
 // describing are fields about a body, which a 304 has none of.
 var describing = []string{"Content-Type", "Content-Length", "Content-Disposition", "Content-Encoding", "Content-Range"}
 
-// send answers the request. It panics with http.ErrAbortHandler when the body
-// could not be sent whole, so that the connection is aborted and nobody takes
-// half a body for a whole one.
+// send answers the request. When the body could not be sent whole, it answers 503
+// if nothing has left yet; else it panics with http.ErrAbortHandler, so that the
+// connection is aborted and nobody takes half a body for a whole one.
 func (x *exchange) send(rep reply) {
 	h := x.w.Header()
 	for name, values := range rep.header {
@@ -104,17 +109,69 @@ func (x *exchange) send(rep reply) {
 		h["Content-Length"] = []string{strconv.FormatInt(rep.size, 10)}
 	}
 
-	x.did, x.status, x.saved, x.begun = rep.did, status, rep.saved, true
-	x.w.WriteHeader(status)
+	x.did, x.saved = rep.did, rep.saved
 	if write == nil || x.r.Method == http.MethodHead {
+		x.head(status)
 		return
 	}
+	if rep.arriving {
+		x.sendArriving(status, write)
+		return
+	}
+	x.head(status)
 	n, err := write(x.w)
 	x.bytes += n
 	if err != nil {
 		x.did = didAbort
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// head sends the status and the fields.
+func (x *exchange) head(status int) {
+	x.status, x.begun = status, true
+	x.w.WriteHeader(status)
+}
+
+// sendArriving sends a body that may break off.
+func (x *exchange) sendArriving(status int, write func(w io.Writer) (int64, error)) {
+	h := &holding{x: x, status: status}
+	_, err := write(h)
+	switch {
+	case err == nil:
+		err = h.send()
+	case !h.sent:
+		x.saved = 0
+		x.unreachable(err)
+		return
+	}
+	if err == nil {
+		return
+	}
+	if failure := (*origin.Error)(nil); errors.As(err, &failure) && x.r.Context().Err() == nil {
+		x.p.complain("origin broke off, so the viewer's connection is aborted",
+			"site", x.site.config.ID, "path", x.target.Path, "sent", x.bytes, "error", err)
+	}
+	x.did = didAbort
+	panic(http.ErrAbortHandler)
+}
+
+// breakOff makes an abort known to viewers of HTTP/1.0, for whom the regular end
+// of a connection is the end of a body that came without a length: their
+// connection is reset.
+func (x *exchange) breakOff() {
+	if x.r.ProtoAtLeast(1, 1) || x.w.Header().Get("Content-Length") != "" {
+		return // the missing end of the chunks, or of the length, tells
+	}
+	// A connection that cannot be taken over is aborted by net/http all the same.
+	c, _, err := http.NewResponseController(x.w).Hijack()
+	if err != nil {
+		return
+	}
+	if l, ok := c.(interface{ SetLinger(seconds int) error }); ok {
+		_ = l.SetLinger(0)
+	}
+	_ = c.Close() // it is given up
 }
 
 // unavailable answers 503, so that the edge asks the true origin.

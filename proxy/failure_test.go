@@ -210,6 +210,16 @@ func TestBodyThatEndsWithTheConnection(t *testing.T) {
 			r.want(r.get("/a.jpg", takesWebP), 200, test.body, map[string]string{"X-Karui": "miss", "Content-Length": ""})
 			r.idle()
 			r.want(r.get("/a.jpg", takesWebP), 200, nil, map[string]string{"X-Karui": test.did})
+			// While it arrives nobody knows whether it is whole, so nobody keeps it for long.
+			r.origin.Set("/b.jpg", answer)
+			arriving := map[string]string{"X-Karui": "original", "Cache-Control": "public, max-age=10"}
+			r.want(r.get("/b.jpg", takesJPEG), 200, test.body, arriving)
+			r.idle()
+			if test.did == "hit" {
+				arriving["Cache-Control"] = "public, max-age=86400"
+			}
+			r.want(r.get("/b.jpg", takesJPEG), 200, test.body, arriving)
+			r.idle()
 		})
 	}
 }

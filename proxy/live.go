@@ -71,7 +71,7 @@ func (x *exchange) relay(h *flight.Handle, head *origin.Head, rep reply) {
 		x.unreachable(err)
 		return
 	}
-	rep.status, rep.did, rep.size, rep.write = head.Status, didBypass, head.Length, h.WriteTo
+	rep.status, rep.did, rep.size, rep.write, rep.arriving = head.Status, didBypass, head.Length, h.WriteTo, true
 	if head.Status == http.StatusNoContent {
 		rep.size = -1
 	}
@@ -122,11 +122,17 @@ func (x *exchange) fromOriginal(f fetch, wanted []header.Format, h *flight.Handl
 	}
 	rep := reply{
 		status: http.StatusOK, header: rec.header, etag: rec.etag, conditional: true,
-		size: head.Length, write: h.WriteTo,
+		size: head.Length, write: h.WriteTo, arriving: true,
 	}
 	switch {
 	case !known.content.image:
 		rep.did, rep.cacheControl = didBypass, ttl.ShortAge(rec.freshness, now)
+	case settled && made.decision.Settled && head.Framing == origin.UntilClose:
+		// Nothing tells whether this will be all of it, so nobody may keep it for long.
+		// It is not aborted either where it ends without its format's trailer: some
+		// intact files have none, which the true origin's viewers see, and an aborted
+		// connection would break them each time.
+		rep.did, rep.cacheControl = didOriginal, ttl.ShortAge(rec.freshness, now)
 	case settled && made.decision.Settled:
 		rep.did, rep.cacheControl = didOriginal, ttl.LongAge(rec.freshness, now)
 	default:

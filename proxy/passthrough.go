@@ -72,10 +72,10 @@ func (x *exchange) stream(response *origin.Response) {
 	x.send(reply{
 		status: response.Status,
 		header: asIsFields(response.Header, false),
-		did:    didBypass,
-		size:   size,
+		did:    didBypass, arriving: true,
+		size: size,
 		write: func(w io.Writer) (int64, error) {
-			return x.copyLive(w, *buf, n, err, response.Body)
+			return copyLive(w, *buf, n, err, response.Body)
 		},
 	})
 }
@@ -83,7 +83,7 @@ func (x *exchange) stream(response *origin.Response) {
 // copyLive sends the first n bytes of buf, after which the body's reader gave
 // err, and then the rest of the body as it comes: what the origin has said so far
 // is on its way to the viewer whenever the origin pauses.
-func (x *exchange) copyLive(w io.Writer, buf []byte, n int, err error, body io.Reader) (int64, error) {
+func copyLive(w io.Writer, buf []byte, n int, err error, body io.Reader) (int64, error) {
 	var sent int64
 	for {
 		if n > 0 {
@@ -92,8 +92,8 @@ func (x *exchange) copyLive(w io.Writer, buf []byte, n int, err error, body io.R
 			if werr != nil {
 				return sent, werr
 			}
-			if n < len(buf) {
-				x.flush()
+			if f, ok := w.(interface{ Flush() error }); ok && n < len(buf) && err == nil {
+				_ = f.Flush() // an error shows at the next write
 			}
 		}
 		if ended(err) {
@@ -118,12 +118,6 @@ func readSome(r io.Reader, buf []byte) (n int, err error) {
 // unexpected end may wrap io.EOF.
 func ended(err error) bool {
 	return errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
-}
-
-func (x *exchange) flush() {
-	if f, ok := x.w.(http.Flusher); ok {
-		f.Flush()
-	}
 }
 
 // unreachable answers for an origin that gave no whole answer.

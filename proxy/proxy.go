@@ -147,6 +147,7 @@ func (x *exchange) finish() {
 	x.p.metrics.answered(x, took)
 	x.logAccess(took)
 	if failure != nil && x.did == didAbort {
+		x.breakOff()
 		panic(http.ErrAbortHandler)
 	}
 }
