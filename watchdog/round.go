@@ -139,14 +139,17 @@ func (s *site) act(ctx context.Context, l look) (Result, error) {
 		ID: l.id, At: now(), Began: l.began, Verdict: l.verdict, OriginLives: l.origin != nil && l.origin.OK,
 	}
 	rec.Last = &store.Round{At: o.At, Took: o.At.Sub(l.began), Verdict: l.verdict, Probes: l.probes, Origin: l.origin, Controls: l.controls}
-	var snapshot distribution.Snapshot
+	var (
+		snapshot distribution.Snapshot
+		unread   error
+	)
 	if l.verdict != machine.Inconclusive {
 		snapshot, err = s.read(ctx)
 		if ctx.Err() != nil {
 			return Result{Site: s.config.ID}, ctx.Err()
 		}
 		if err != nil {
-			rec.Last.OrderError = err.Error()
+			rec.Last.OrderError, o.Unread, unread = err.Error(), failureKind(err), err
 			s.log.Warn("the order could not be read", "error", err, "hint", distribution.HintOf(err))
 		} else {
 			o.Read, o.Order, rec.Last.ETag = true, event.Order(snapshot.Order), snapshot.ETag
@@ -155,7 +158,7 @@ func (s *site) act(ctx context.Context, l look) (Result, error) {
 	state, plan := machine.Decide(rec.State, o, s.rules())
 	s.changed(rec.State, state, l)
 	rec.State = state
-	facts := facts{look: l, snapshot: snapshot, state: state, health: state.Health}
+	facts := facts{look: l, snapshot: snapshot, state: state, health: state.Health, err: unread}
 	result := Result{Site: s.config.ID}
 	for _, n := range plan.Tell {
 		rec.Pending = append(rec.Pending, s.event(n, facts))

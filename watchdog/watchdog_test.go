@@ -326,6 +326,35 @@ func TestFailedSwapIsToldOnceAndTriedAgain(t *testing.T) {
 	})
 }
 
+// A restore is not made blindly, and that it waits is no secret.
+func TestUnreadableOrderHoldsUpARestore(t *testing.T) {
+	inLab(t, func(ctx context.Context, l *lab) {
+		l.stop("karui.example.com")
+		l.watch(ctx, 6*time.Minute)
+		l.wantTold(event.Degrade)
+		l.Deny(roleARN, "cloudfront:GetDistributionConfig")
+		l.serve("karui.example.com", ping)
+		l.watch(ctx, 30*time.Minute)
+		l.wantTold(event.Degrade, event.SwapFailed)
+		l.watch(ctx, 24*time.Hour)
+		l.wantTold(event.Degrade, event.SwapFailed, event.Reminder)
+		for _, e := range l.outbox.all()[1:] {
+			if e.Failure == nil || e.Failure.Kind != "denied" || !strings.Contains(e.Failure.Hint, "add cloudfront:GetDistributionConfig") {
+				t.Errorf("%s: %+v", e.Kind, e.Failure)
+			}
+			if e.ReplyTo != l.outbox.all()[0].ID || !e.Up || e.After != event.OrderDirect {
+				t.Errorf("%+v", e)
+			}
+		}
+		if e := l.outbox.all()[1]; e.Want != event.OrderProxy {
+			t.Errorf("%+v", e)
+		}
+		l.Allow(roleARN, "cloudfront:GetDistributionConfig")
+		l.watch(ctx, 6*time.Minute)
+		l.wantTold(event.Degrade, event.SwapFailed, event.Reminder, event.Restore)
+	})
+}
+
 func TestNotToAnOriginThatFellSilentMeanwhile(t *testing.T) {
 	inLab(t, func(ctx context.Context, l *lab) {
 		l.stop("karui.example.com")

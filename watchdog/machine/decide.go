@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +32,8 @@ type Observation struct {
 	// group does not hold the two origins.
 	Read  bool
 	Order event.Order
+	// Unread is a stable word for why the order could not be read; without Read.
+	Unread string
 }
 
 // Rules are a site's settings.
@@ -217,7 +218,7 @@ func (d *decision) act() {
 		default:
 			d.swap(event.OrderDirect)
 		}
-	case d.Health == Up && d.Order == event.OrderDirect && d.o.Read && d.Good >= d.Need(d.r):
+	case d.Health == Up && d.Order == event.OrderDirect && d.Good >= d.Need(d.r):
 		switch {
 		case !d.r.AutoRestore:
 			d.await(event.OrderProxy)
@@ -226,10 +227,25 @@ func (d *decision) act() {
 				d.Episode.Capped = true
 				d.tell(Notice{Kind: event.Capped, Want: event.OrderProxy, Before: d.Order, After: d.Order, ReplyTo: d.Episode.ID})
 			}
+		case !d.o.Read:
+			d.unread()
 		default:
 			d.swap(event.OrderProxy)
 		}
 	}
+}
+
+// unread tells, once an outage and reason, that a restore is held up since the
+// order cannot be read: nothing would be written blindly.
+func (d *decision) unread() {
+	if !d.Told.fails(event.OrderProxy, d.o.Unread) {
+		return
+	}
+	n := Notice{Kind: event.SwapFailed, Want: event.OrderProxy, Before: d.Order, After: d.Order}
+	if d.Episode != nil {
+		n.ReplyTo = d.Episode.ID
+	}
+	d.tell(n)
 }
 
 func (d *decision) await(want event.Order) {
@@ -261,12 +277,20 @@ func (d *decision) swap(to event.Order) {
 
 // remind tells once a day that the site is still degraded.
 func (d *decision) remind() {
-	e := d.Episode
-	if e == nil || d.Order != event.OrderDirect || d.plan.Swap != event.OrderUnknown || d.o.At.Sub(e.Reminded) < day {
-		return
+	// A swap that fails reminds when it has (see Finish).
+	if d.plan.Swap == event.OrderUnknown && d.due(d.o.At) {
+		d.tell(Notice{Kind: event.Reminder, Before: d.Order, After: d.Order, ReplyTo: d.Episode.ID})
 	}
-	e.Reminded = d.o.At
-	d.tell(Notice{Kind: event.Reminder, Before: d.Order, After: d.Order, ReplyTo: e.ID})
+}
+
+// due tells whether it is time for a reminder, and takes note of it.
+func (s *State) due(at time.Time) bool {
+	e := s.Episode
+	if e == nil || s.Order != event.OrderDirect || at.Sub(e.Reminded) < day {
+		return false
+	}
+	e.Reminded = at
+	return true
 }
 
 func kindOf(to event.Order) event.Kind {
@@ -313,21 +337,22 @@ func Finish(before State, out Outcome) (State, []Notice) {
 	if i.By == event.ActorRehearsal || i.By == event.ActorAuto && out.Quiet {
 		return s, nil
 	}
-	word := string(i.To) + "/" + out.Failure
-	if i.By == event.ActorAuto && slices.Contains(s.Told.Failures, word) {
-		return s, nil
-	}
-	if i.By == event.ActorAuto {
-		s.Told.Failures = append(s.Told.Failures, word)
-	}
-	n := Notice{
-		ID: i.ID + "-failed-" + strings.ReplaceAll(out.Failure, "_", "-"), Kind: event.SwapFailed, Want: i.To, Before: s.Order, After: s.Order,
-		Actor: i.By, Person: i.Person,
-	}
+	var notices []Notice
+	about := Notice{Before: s.Order, After: s.Order, Actor: i.By, Person: i.Person}
 	if s.Episode != nil {
-		n.ReplyTo, n.DegradedSince = s.Episode.ID, s.Episode.Since
+		about.ReplyTo, about.DegradedSince = s.Episode.ID, s.Episode.Since
 	}
-	return s, []Notice{n}
+	if i.By != event.ActorAuto || s.Told.fails(i.To, out.Failure) {
+		n := about
+		n.ID, n.Kind, n.Want = i.ID+"-failed-"+strings.ReplaceAll(out.Failure, "_", "-"), event.SwapFailed, i.To
+		notices = append(notices, n)
+	}
+	if i.By == event.ActorAuto && s.due(out.At) {
+		n := about
+		n.ID, n.Kind = i.ID+"-reminder", event.Reminder
+		notices = append(notices, n)
+	}
+	return s, notices
 }
 
 // finish records a swap that went through.

@@ -43,7 +43,7 @@ func (p *play) step(word string) string {
 		Read: !unread, Order: p.order,
 	}
 	if unread {
-		o.Order = event.OrderUnknown
+		o.Order, o.Unread = event.OrderUnknown, "denied"
 	}
 	var plan machine.Plan
 	p.state, plan = machine.Decide(p.state, o, p.rules)
@@ -138,7 +138,15 @@ func TestTable(t *testing.T) {
 		"answer lost, not done":        {nil, "fail=unsure:unreachable; down -> swap:direct swap_failed:direct; fail=; down -> swap:direct degrade"},
 		"lost and unread":              {nil, "fail=lost:unreachable; down -> swap:direct swap_failed:direct; fail=; down-unread -> swap:direct degrade; down"},
 		"lost restore, down, unread":   {nil, "down -> swap:direct degrade; fail=lost:timeout; up -> swap:proxy swap_failed:proxy; fail=; down-unread -> swap:direct degrade; down"},
-		"unread does not stop it":      {nil, "up; down-unread -> swap:direct degrade; down-unread; up-unread; up -> swap:proxy restore"},
+		"unread does not stop it":      {nil, "up; down-unread -> swap:direct degrade; down-unread; up-unread -> swap_failed:proxy; up -> swap:proxy restore"},
+		"restore held up, unread": {
+			nil, "down -> swap:direct degrade; up-unread -> swap_failed:proxy; up-unread; fail=denied; up -> swap:proxy; down-unread; up-unread -> swap_failed:proxy; +24h;" +
+				"up-unread -> reminder; up-unread; fail=; up -> swap:proxy restore",
+		},
+		"unread before it is time":     {func(p *play) { p.rules.RestoreAfter = 3 }, "down -> swap:direct degrade; up-unread; up-unread; up-unread -> swap_failed:proxy; up -> swap:proxy restore"},
+		"unread, and left to a person": {manual, "down -> manual_awaited:direct; !direct; down -> drift; up-unread -> manual_awaited:proxy; up-unread; up; !proxy; up -> drift"},
+		"unread, not the watchdog's":   {nil, "up; !direct; up -> drift; up-unread; up-unread; up"},
+		"reminder of a failed restore": {nil, "down -> swap:direct degrade; fail=denied; up -> swap:proxy swap_failed:proxy; +24h; up -> swap:proxy reminder; up -> swap:proxy; +24h; up -> swap:proxy reminder; fail=; up -> swap:proxy restore"},
 		"unread, and others were first": {
 			nil, "up; !direct; down-unread -> swap:direct drift; down; up -> swap:proxy restore",
 		},

@@ -98,6 +98,16 @@ type Told struct {
 	Flapping time.Time `json:"flapping,omitzero"`
 }
 
+// fails takes note of a failure and tells whether it is a new one.
+func (t *Told) fails(to event.Order, why string) bool {
+	word := string(to) + "/" + why
+	if slices.Contains(t.Failures, word) {
+		return false
+	}
+	t.Failures = append(t.Failures, word)
+	return true
+}
+
 // Intent is written down before a swap is begun.
 type Intent struct {
 	// ID is that of the event that will tell of it.
