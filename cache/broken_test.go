@@ -62,6 +62,15 @@ func TestBrokenFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"folder": func(t *testing.T, file string, b []byte) {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Join(file, "a", "b"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			overwrite(t, filepath.Join(file, "a", "c"), b)
+		},
 		"pipe": func(t *testing.T, file string, _ []byte) {
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
@@ -249,5 +258,37 @@ func TestLeftoversGo(t *testing.T) {
 	c.volume.clearTemporary(t.Context())
 	if _, err := os.Stat(mine); err != nil {
 		t.Error(err)
+	}
+}
+
+// A folder that has an entry's name must not keep the entry from being stored.
+func TestFolderInTheWay(t *testing.T) {
+	for name, inside := range map[string]string{"empty": "", "full": "a/b"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			c, _ := openOn(t, testConfig(dir), roomy(), osFiles{}, newClock().Now)
+			key, meta := Key{Path: "/a.jpg"}, Meta{FetchStart: at(1)}
+			elsewhere := filepath.Join(dir, "elsewhere")
+			overwrite(t, elsewhere, []byte("kept"))
+			file := c.volume.name(key.hash())
+			if err := os.MkdirAll(filepath.Join(file, inside), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if inside != "" {
+				if err := os.Symlink(elsewhere, filepath.Join(file, "link")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.Put(key, meta, []byte("body")); err != nil {
+				t.Fatal(err)
+			}
+			check(t, c, key, meta, []byte("body"))
+			if s := c.Stats().Volumes[0]; s.State != StateOK || s.Broken != 1 || s.Files != 1 || s.WriteErrors != 0 {
+				t.Errorf("%+v", s)
+			}
+			if b, err := os.ReadFile(elsewhere); err != nil || string(b) != "kept" {
+				t.Errorf("what a link pointed at: %q, %v", b, err)
+			}
+		})
 	}
 }

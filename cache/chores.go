@@ -116,7 +116,7 @@ func (v *volume) discard(h hash, meant func() bool, removed func()) {
 	if !meant() {
 		return
 	}
-	if err := v.files.Remove(v.name(h)); err != nil {
+	if err := v.unlink(h); err != nil {
 		v.fault(err, true)
 		return
 	}

@@ -107,7 +107,7 @@ func (v *volume) unlinkVictim(h hash) error {
 	if again {
 		return nil
 	}
-	err := v.files.Remove(v.name(h))
+	err := v.unlink(h)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -29,6 +29,8 @@ type fileSystem interface {
 	Open(name string, flag int) (file, error)
 	Rename(from, to string) error
 	Remove(name string) error
+	// RemoveAll removes a folder and what is in it, without following links.
+	RemoveAll(name string) error
 	MkdirAll(name string) error
 	Lstat(name string) (fs.FileInfo, error)
 	// Names calls visit with the names in a folder, in no order, until it says false.
@@ -61,6 +63,7 @@ func (osFiles) Open(name string, flag int) (file, error) {
 
 func (osFiles) Rename(from, to string) error           { return os.Rename(from, to) }
 func (osFiles) Remove(name string) error               { return os.Remove(name) }
+func (osFiles) RemoveAll(name string) error            { return os.RemoveAll(name) }
 func (osFiles) MkdirAll(name string) error             { return os.MkdirAll(name, 0o700) }
 func (osFiles) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
 

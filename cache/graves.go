@@ -94,7 +94,7 @@ func (v *volume) remove(h hash, at time.Time) error {
 
 // empty removes the file of a grave. Called with the key's lock held.
 func (v *volume) empty(h hash) error {
-	err := v.files.Remove(v.name(h))
+	err := v.unlink(h)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		v.fault(err, true)
 		return err

@@ -108,7 +108,7 @@ func (v *volume) loadFile(h hash, name string, epoch int) {
 		return // gone again, or its next read will tell
 	}
 	if !info.Mode().IsRegular() || info.Size() < fixedSize { // what a power loss leaves
-		if err := v.files.Remove(name); err == nil {
+		if err := v.unlink(h); err == nil {
 			v.broken.Add(1)
 		}
 		return

@@ -177,6 +177,13 @@ func (f *faulty) Remove(name string) error {
 	return f.osFiles.Remove(name)
 }
 
+func (f *faulty) RemoveAll(name string) error {
+	if err := f.check("remove", name); err != nil {
+		return err
+	}
+	return f.osFiles.RemoveAll(name)
+}
+
 func (f *faulty) MkdirAll(name string) error {
 	if err := f.check("mkdir", name); err != nil {
 		return err

@@ -247,6 +247,18 @@ func (v *volume) name(h hash) string {
 	return v.path + "/entries/" + s[:2] + "/" + s
 }
 
+// unlink removes what lies under a key's name. That may be a folder with something
+// in it, by somebody's mistake: the name is ours alone, and as long as it is taken
+// nothing can be stored under the key. Called with the key's lock held.
+func (v *volume) unlink(h hash) error {
+	name := v.name(h)
+	err := v.files.Remove(name)
+	if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) { // the latter by POSIX, too
+		return err
+	}
+	return v.files.RemoveAll(name)
+}
+
 func (v *volume) keyLock(h hash) *sync.Mutex { return &v.keys[h[len(h)-1]] }
 
 // fingerprint tells whether a file is the one that was seen before: inode, length

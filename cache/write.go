@@ -225,6 +225,12 @@ func (v *volume) commit(d *draft, temporary string, info fs.FileInfo, reserved i
 			err = v.files.Rename(temporary, name)
 		}
 	}
+	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EISDIR) { // a folder is in the way
+		if err = v.unlink(d.hash); err == nil {
+			v.broken.Add(1)
+			err = v.files.Rename(temporary, name)
+		}
+	}
 	if err != nil {
 		return 0, err
 	}
