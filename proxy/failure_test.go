@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +109,9 @@ func TestUnreachableOrigin(t *testing.T) {
 	for _, path := range []string{"/a.jpg", "/style.css"} {
 		r.want(r.get(path, takesWebP), 503, nil, unavailable("origin"))
 		r.want(r.do(http.MethodHead, path), 503, []byte{}, unavailable("origin"))
+		if !strings.Contains(r.log.String(), `msg="origin failed" site=shop path=`+path+" ") {
+			t.Errorf("the log does not say what for: %s", r.log)
+		}
 	}
 }
 

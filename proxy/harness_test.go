@@ -116,7 +116,7 @@ type rig struct {
 	client   *http.Client
 	settings Settings
 	registry *prometheus.Registry
-	log      *bytes.Buffer
+	log      *lines
 }
 
 type option func(*rig, *Options)
@@ -137,22 +137,28 @@ func waiting(d time.Duration) option {
 
 func withConverter(c Converter) option { return func(_ *rig, o *Options) { o.Convert = c } }
 
-// syncWriter lets a log be read while it is written.
-type syncWriter struct {
+// lines is a log that can be read while it is written.
+type lines struct {
 	mu sync.Mutex
-	w  io.Writer
+	b  bytes.Buffer
 }
 
-func (s *syncWriter) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.w.Write(b)
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // newRig starts everything. Unless told otherwise viewers do not wait for variants.
 func newRig(tb testing.TB, options ...option) *rig {
 	tb.Helper()
-	r := &rig{tb: tb, origin: origintest.New(tb), clock: &clock{}, fake: &fake{}, registry: prometheus.NewRegistry(), log: &bytes.Buffer{}}
+	r := &rig{tb: tb, origin: origintest.New(tb), clock: &clock{}, fake: &fake{}, registry: prometheus.NewRegistry(), log: &lines{}}
 	config := origin.DefaultConfig()
 	config.Deadline, config.Idle, config.Total = limit, limit, 2*limit
 	client, err := origin.New(origin.Options{
@@ -164,7 +170,7 @@ func newRig(tb testing.TB, options ...option) *rig {
 	}
 	tb.Cleanup(client.Close)
 
-	log := slog.New(slog.NewTextHandler(&syncWriter{w: r.log}, nil))
+	log := slog.New(slog.NewTextHandler(r.log, nil))
 	volume := cache.DefaultVolume()
 	volume.Path = tb.TempDir()
 	cacheConfig := cache.DefaultConfig()

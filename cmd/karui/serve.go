@@ -100,7 +100,7 @@ func (s *serving) run(cmd *cobra.Command, _ []string) error {
 		Log:    cmd.ErrOrStderr(),
 		Started: func(public, _ net.Addr) {
 			if s.sample {
-				hello.Go(func() { greet(ctx, cmd.OutOrStdout(), s.origin, reachable(public)) })
+				hello.Go(func() { greet(ctx, cmd.OutOrStdout(), s.origin, reachable(public), greeting) })
 			}
 		},
 	})
@@ -168,17 +168,29 @@ func reachable(public net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// greet says how to try karui, once there is something to see.
-func greet(ctx context.Context, out io.Writer, origin, address string) {
+// greeting is how long greet waits for the first variant, which takes a second
+// where conversion works.
+const greeting = 30 * time.Second
+
+// greet says how to try karui, once there is something to see, or when there
+// should have been within wait.
+func greet(ctx context.Context, out io.Writer, origin, address string, wait time.Duration) {
 	photo := "http://" + address + sample.PhotoPath
-	for ctx.Err() == nil && !isWebP(ctx, photo) {
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	seen := isWebP(limited, photo)
+	for !seen && limited.Err() == nil {
 		select {
 		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
+			seen = isWebP(limited, photo)
+		case <-limited.Done():
 		}
 	}
 	if ctx.Err() != nil {
 		return
+	}
+	if !seen {
+		_, _ = fmt.Fprintf(out, "karui has made no WebP of the sample photo within %s, so you get the originals: the log says why\n\n", wait)
 	}
 	_, _ = fmt.Fprintf(out, `karui serves http://%s in front of the sample origin %s
 

@@ -27,6 +27,7 @@ import (
 	"karui/cache"
 	"karui/convert"
 	"karui/internal/config"
+	"karui/internal/logging"
 	"karui/proxy"
 )
 
@@ -65,8 +66,8 @@ type server struct {
 // could not start, or that a listener failed.
 func Run(ctx context.Context, o Options) error {
 	s := &server{options: o, config: o.Config, level: &slog.LevelVar{}, registry: prometheus.NewRegistry()}
-	s.level.Set(levelOf(s.config.Log))
-	s.log = newLogger(o.Log, s.level)
+	s.level.Set(s.config.Log.SlogLevel())
+	s.log = logging.New(o.Log, s.level)
 
 	public, err := listen(ctx, "listen", s.config.Listen)
 	if err != nil {
@@ -264,6 +265,6 @@ func (s *server) reload() {
 	s.proxy.Reload(settings)
 	closeOld()
 	s.config = next
-	s.level.Set(levelOf(next.Log))
+	s.level.Set(next.Log.SlogLevel())
 	s.log.Info("configuration reloaded")
 }

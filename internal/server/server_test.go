@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -445,4 +446,48 @@ func TestVolumeFlag(t *testing.T) {
 	if _, _, err = VolumeFlag("/dev/null/karui", "http://a"); err == nil {
 		t.Error("no folder can be written, and that was no error")
 	}
+}
+
+// Behind the public listener, too, a body that broke off must not look whole to
+// a viewer of HTTP/1.0, for whom the end of the connection is the end of the body.
+func TestHTTP10ViewerIsResetWhenTheOriginBreaksOff(t *testing.T) {
+	r := start(t, nil)
+	for _, path := range []string{"/a.jpg", "/a.css"} {
+		stalled := origintest.NewGate()
+		cut := origintest.Image("image/jpeg", sample.Photo()).CutAt(9000, false)
+		cut.Framing, cut.Stall, cut.StallAt = origintest.Chunked, stalled, 8000
+		r.origin.Set(path, cut)
+		conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(limit))
+		if _, err := io.WriteString(conn, "GET "+path+" HTTP/1.0\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%s: %v, %v", path, resp, err)
+		}
+		stalled.Open()
+		body, err := io.ReadAll(resp.Body)
+		if !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: %d bytes came, and then %v, want a reset", path, len(body), err)
+		}
+	}
+}
+
+func TestLogHasDurationsAsText(t *testing.T) {
+	r := start(t, nil)
+	for began := time.Now(); time.Since(began) < limit; runtime.Gosched() {
+		if _, after, found := strings.Cut(r.log.String(), `"msg":"cache volume loaded"`); found {
+			line, _, _ := strings.Cut(after, "\n")
+			if !strings.Contains(line, `"took":"`) {
+				t.Errorf("the log has %s", line)
+			}
+			return
+		}
+	}
+	t.Error("the cache was not loaded")
 }

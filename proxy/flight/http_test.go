@@ -68,6 +68,7 @@ func (p *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = fmt.Fprintf(w, "503: %v", err) // for the test that did not expect it
 		return
 	}
 	if head.Length >= 0 {
