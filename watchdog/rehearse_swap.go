@@ -7,7 +7,6 @@ import (
 	"karui/watchdog/distribution"
 	"karui/watchdog/event"
 	"karui/watchdog/machine"
-	"karui/watchdog/probe"
 	"karui/watchdog/store"
 )
 
@@ -27,7 +26,11 @@ func (r *rehearsal) swap(ctx context.Context) {
 		r.add(name, Fail, "refused: other points have failed", "put them right first")
 		return
 	case r.snapshot.Order != distribution.OrderProxy:
-		r.add(name, Fail, "refused: the site is degraded now", "restore first")
+		hint := "run '" + r.w.command(event.ForRestore, r.config.ID) + "' first"
+		if rec, err := r.peek(); err == nil && rec.State.Intent != nil {
+			hint = r.settleHint()
+		}
+		r.add(name, Fail, "refused: the site is degraded now", hint)
 		return
 	}
 	lock, err := r.store.Lock(ctx, r.w.what, commandWait)
@@ -38,20 +41,33 @@ func (r *rehearsal) swap(ctx context.Context) {
 	defer lock.Unlock()
 	rec, err := r.load()
 	if err == nil && rec.State.Intent != nil {
-		err = fmt.Errorf("an earlier swap has not been settled yet")
+		r.add(name, Fail, "refused: an earlier swap has not been settled, since its process was killed", r.settleHint())
+		return
 	}
 	if err == nil {
 		rec.State.Intent = &machine.Intent{ID: event.NewID(now()) + "-rehearsal", To: event.OrderDirect, At: now(), By: event.ActorRehearsal, Person: r.how.Person}
 		err = r.save(rec)
 	}
 	if err != nil {
-		r.failed(name, Fail, err, "see that the state directory can be written to, and that 'run' or 'check' has had a round")
+		r.failed(name, Fail, err, "see that "+r.common.StateDir+" can be written to and has room")
 		return
 	}
 	if r.there(ctx, rec.State.Intent.ID) {
 		r.proveOrigin(ctx)
 	}
-	r.back(ctx, rec)
+	if !r.back(ctx, rec) {
+		return
+	}
+	// The order is as it was and nothing is left to settle, so that 'run' may act
+	// again: the proxy may have died meanwhile.
+	lock.Unlock()
+	r.proveVariant(ctx)
+}
+
+// settleHint is for a swap that a killed process left: the next round finishes or
+// forgets it, and puts the proxy first.
+func (r *rehearsal) settleHint() string {
+	return "run '" + r.w.command("check", "") + "', which settles it, and rehearse again"
 }
 
 // there degrades and waits. It returns whether it may be proved.
@@ -131,8 +147,8 @@ func (r *rehearsal) emptied(ctx context.Context, name string) bool {
 	return true
 }
 
-// back restores, whatever happened to ctx, and proves it if that has not ended.
-func (r *rehearsal) back(ctx context.Context, rec store.Record) {
+// back restores, whatever happened to ctx. It returns whether it did.
+func (r *rehearsal) back(ctx context.Context, rec store.Record) bool {
 	if ctx.Err() != nil {
 		r.announce("interrupted: restoring before the end")
 	} else {
@@ -147,13 +163,18 @@ func (r *rehearsal) back(ctx context.Context, rec store.Record) {
 		r.failed("swap_restore", Fail, fmt.Errorf("NOT RESTORED: %w", err), "")
 		last := &r.out.Points[len(r.out.Points)-1]
 		last.Hint = "run '" + r.w.command(event.ForRestore, r.config.ID) + "'; until then viewers get originals. " + last.Hint
-		return
+		return false
 	}
 	rec.State.Intent = nil
 	if err := r.save(rec); err != nil {
 		r.failed("swap_state", Warn, err, "see that the state directory can be written to")
 	}
 	r.pass("swap_restore", "the proxy comes first again (version %s)", res.ETag)
+	return true
+}
+
+// proveVariant shows that viewers get karui's images again.
+func (r *rehearsal) proveVariant(ctx context.Context) {
 	if ctx.Err() != nil || !r.deploy(ctx, "swap_restore_deployed") {
 		return
 	}
@@ -172,7 +193,7 @@ func (r *rehearsal) back(ctx context.Context, rec store.Record) {
 		r.pass(name, "viewers get karui's variant again: %s", seen.Header.Get("ETag"))
 		return
 	}
-	text, hint := r.noVariant(probe.Fetched{Probe: seen.Probe, Header: seen.Header})
+	text, hint := r.noVariant(ctx, seen)
 	r.add(name, Fail, text, hint)
 }
 

@@ -60,12 +60,12 @@ func (r *rehearsal) viewer(ctx context.Context) {
 		r.pass(name, "viewer_url brings a variant: %s, %s", seen.Header.Get("Content-Type"), seen.Header.Get("ETag"))
 		return
 	}
-	text, hint := r.noVariant(seen)
+	text, hint := r.noVariant(ctx, seen)
 	r.add(name, Fail, text, hint)
 }
 
 // noVariant says what came instead of a variant, and why that may be.
-func (r *rehearsal) noVariant(seen probe.Fetched) (text, hint string) {
+func (r *rehearsal) noVariant(ctx context.Context, seen probe.Fetched) (text, hint string) {
 	switch says := seen.Header.Get("X-Karui"); {
 	case !seen.OK:
 		return "viewer_url does not answer: " + seen.Text, "correct viewer_url"
@@ -78,6 +78,11 @@ func (r *rehearsal) noVariant(seen probe.Fetched) (text, hint string) {
 		return fmt.Sprintf("viewer_url goes through karui, but no variant came within %s (X-Karui: %s)", patience, says),
 			"see the proxy's log and /status: conversions do not get done"
 	}
+	came := fmt.Sprintf("%s with ETag %s", orNone(seen.Header.Get("Content-Type")), orNone(seen.Header.Get("ETag")))
+	// It may have died since it was asked at the beginning.
+	if ping := r.w.prober.Ping(ctx, r.config.PingURL, r.headers(), r.ping.Timeout); !ping.OK {
+		return "viewer_url brings no variant but " + came + ", as the proxy does not answer: " + ping.Text, pingHint(ping.Kind)
+	}
 	hint = "the edge bypasses karui, most likely because karui refuses it: compare X-Karui-Key of the proxy's origin with edge.secrets, and X-Routing with the site's id"
 	if o, found := r.snapshot.Document.Origin(r.config.ProxyOriginID); found {
 		names := "no custom header"
@@ -86,7 +91,7 @@ func (r *rehearsal) noVariant(seen probe.Fetched) (text, hint string) {
 		}
 		hint += fmt.Sprintf(" (the edge sends %s)", names)
 	}
-	return fmt.Sprintf("viewer_url brings no variant but %s with ETag %s", orNone(seen.Header.Get("Content-Type")), orNone(seen.Header.Get("ETag"))), hint
+	return "viewer_url brings no variant but " + came, hint
 }
 
 func orNone(text string) string {

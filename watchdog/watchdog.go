@@ -21,6 +21,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,7 +60,8 @@ type Options struct {
 	Listen func(ctx context.Context, address string) (net.Listener, error)
 	Log    *slog.Logger
 	// CommandLine begins the commands that mails name, such as "karui-watchdog" or
-	// "karui-watchdog --config ./watchdog.yaml"; a verb and a site follow.
+	// "karui-watchdog --config ./watchdog.yaml"; a verb and a site follow; the site is
+	// empty for a verb that takes none.
 	CommandLine func(verb, site string) string
 	// What is the command that runs, for the messages of locks: "run", "check".
 	What string
@@ -96,7 +98,7 @@ func New(o Options) (*Watchdog, error) {
 		o.AWS = distribution.Load
 	}
 	if o.CommandLine == nil {
-		o.CommandLine = func(verb, site string) string { return "karui-watchdog " + verb + " " + site }
+		o.CommandLine = func(verb, site string) string { return strings.TrimSpace("karui-watchdog " + verb + " " + site) }
 	}
 	if o.Store == nil || o.Outbox == nil {
 		return nil, errors.New("watchdog: a store and an outbox are needed")

@@ -60,7 +60,7 @@ func wire(ctx context.Context, f *configFlag, c settings.Config, what string, lo
 // commandLine is what a mail names to be run.
 func (f *configFlag) commandLine(verb, site string) string {
 	words := []string{"karui-watchdog", verb}
-	if verb != "status" {
+	if verb != "status" && site != "" {
 		words = append(words, site)
 	}
 	if f.path != "" && f.path != settings.DefaultFile {
