@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"karui/internal/command"
 	"karui/internal/config"
 	"karui/internal/server"
 )
@@ -23,7 +24,7 @@ func (f *configFlag) register(cmd *cobra.Command) {
 // load reads the configuration and prints its warnings.
 func (f *configFlag) load(cmd *cobra.Command, flags ...config.Flag) (*config.Result[server.Config], error) {
 	if cmd.Flags().Changed("config") && f.path == "" {
-		return nil, usageError("--config is empty: name a file, or leave it out")
+		return nil, command.Usage("--config is empty: name a file, or leave it out")
 	}
 	return server.Load(f.path, os.Environ(), flags...)
 }
@@ -37,7 +38,7 @@ func (f *configFlag) file() string {
 }
 
 func newConfigCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := command.Group(&cobra.Command{
 		Use:   "config",
 		Short: "Checks and shows the configuration",
 		Long: `Checks and shows the configuration.
@@ -46,9 +47,7 @@ A value comes from, strongest first, a flag, an environment variable, the file,
 or the defaults. The variable of cache.memory is KARUI_CACHE_MEMORY, and so on;
 lists are JSON: KARUI_EDGE_SECRETS='["one", "two"]'. A secret may be given as
 the file that holds it: file:/run/secrets/edge.`,
-		Args: subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	cmd.AddCommand(newConfigCheckCommand(), newConfigPrintCommand())
 	return cmd
 }

@@ -7,13 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"karui/internal/command"
 )
 
 // karui runs a command line and gives its exit code and what it wrote.
 func karui(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	code = run(context.Background(), args, &out, &err)
+	code = command.Run(context.Background(), newRoot(), args, &out, &err)
 	return code, out.String(), err.String()
 }
 

@@ -18,6 +18,7 @@ import (
 	"karui/convert"
 	"karui/convert/header"
 	"karui/internal/batch"
+	"karui/internal/command"
 )
 
 // convertFlags are those of `karui convert`.
@@ -59,7 +60,7 @@ written, 2 for wrong usage.`,
   karui convert photos/ --quality 60 --json | jq '.files[] | select(.code != "converted")'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError("name at least one file or folder")
+				return command.Usage("name at least one file or folder")
 			}
 			return nil
 		},
@@ -89,15 +90,15 @@ func (c *convertFlags) check() (header.Format, error) {
 	format, known := header.ParseFormat(c.format)
 	switch {
 	case !known || !convert.CanMake(format):
-		return format, usageError("--format is %q, but it must be webp", c.format)
+		return format, command.Usage("--format is %q, but it must be webp", c.format)
 	case c.quality < 1 || c.quality > 100:
-		return format, usageError("--quality is %d, but it must be 1 to 100", c.quality)
+		return format, command.Usage("--quality is %d, but it must be 1 to 100", c.quality)
 	case !slices.Contains([]string{convert.PNGAuto, convert.PNGLossy, convert.PNGLossless}, c.png):
-		return format, usageError("--png is %q, but it must be auto, lossy or lossless", c.png)
+		return format, command.Usage("--png is %q, but it must be auto, lossy or lossless", c.png)
 	case c.jobs < 0 || c.jobs > 256:
-		return format, usageError("--jobs is %d, but it must be 1 to 256, or 0 for one per CPU", c.jobs)
+		return format, command.Usage("--jobs is %d, but it must be 1 to 256, or 0 for one per CPU", c.jobs)
 	case c.overwrite && c.out == "":
-		return format, usageError("--overwrite does nothing without -o")
+		return format, command.Usage("--overwrite does nothing without -o")
 	}
 	return format, nil
 }
@@ -113,7 +114,7 @@ func (c *convertFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if c.out != "" {
 		if err := batch.Clash(inputs); err != nil {
-			return usageError("%w", err)
+			return command.Usage("%w", err)
 		}
 	}
 	limits := convert.DefaultConfig()

@@ -1,43 +1,11 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
-
-	"karui/internal/config"
 )
-
-func TestExitCodes(t *testing.T) {
-	for name, test := range map[string]struct {
-		err    error
-		code   int
-		stderr string
-	}{
-		"good":          {nil, 0, ""},
-		"failed":        {errors.New("disk is gone"), 1, "karui: disk is gone\n"},
-		"reported":      {fmt.Errorf("two of three: %w", errReported), 1, ""},
-		"misuse":        {usageError("no %s", "file"), 2, "karui: no file\nSee 'karui try --help'.\n"},
-		"configuration": {fmt.Errorf("%w", config.Invalid("a.b", 1, "2")), 2, "a.b is 1, but it must be 2\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			root := newRoot()
-			root.AddCommand(&cobra.Command{Use: "try", RunE: func(*cobra.Command, []string) error { return test.err }})
-			markRunErrors(root)
-			root.SetArgs([]string{"try"})
-			cmd, err := root.ExecuteContextC(context.Background())
-			var stderr bytes.Buffer
-			if code := report(&stderr, cmd, err); code != test.code || stderr.String() != test.stderr {
-				t.Errorf("%d %q", code, stderr.String())
-			}
-		})
-	}
-}
 
 func TestWrongUsage(t *testing.T) {
 	for _, args := range [][]string{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"karui/internal/command"
 	"karui/internal/config"
 	"karui/internal/sample"
 	"karui/internal/server"
@@ -52,7 +53,7 @@ ends at once. SIGHUP reads the configuration again.`,
 
 func (s *serving) run(cmd *cobra.Command, _ []string) error {
 	if s.sample && s.origin != "" {
-		return usageError("--sample is an origin of its own: leave --origin out")
+		return command.Usage("--sample is an origin of its own: leave --origin out")
 	}
 	ctx := cmd.Context()
 	if s.sample {
