@@ -254,7 +254,7 @@ func TestSlowReaderDelaysNobody(t *testing.T) {
 	origin := origintest.New(t)
 	head := photo(t, 1)
 	answer := origintest.Image("image/jpeg", head)
-	answer.Size = 24 << 20
+	answer.Size = 12 << 20
 	origin.Set("/big.jpg", answer)
 	k := serve(t, origin)
 	slow := k.slowly("/big.jpg", takesAny)
@@ -323,7 +323,7 @@ func (k *instance) resident() int64 {
 func TestMemoryStaysBoundedWithLargeBodiesAndSlowReaders(t *testing.T) {
 	t.Parallel()
 	origin := origintest.New(t)
-	const viewers, size = 16, int64(24 << 20)
+	const viewers, size = 16, int64(14 << 20)
 	head := photo(t, 1)
 	for i := range viewers {
 		answer := origintest.Image("image/jpeg", head)
@@ -334,7 +334,7 @@ func TestMemoryStaysBoundedWithLargeBodiesAndSlowReaders(t *testing.T) {
 		origin.Set(fmt.Sprintf("/%d.jpg", i), answer)
 		origin.Set(fmt.Sprintf("/%d.bin", i), answer)
 	}
-	k := serve(t, origin, with("limits.inflight_bytes", "48MiB"), with("cache.memory", "16MiB"), with("cache.write_queue", "16MiB"), with("origin.idle", "60s"))
+	k := serve(t, origin, with("limits.inflight_bytes", "24MiB"), with("cache.memory", "8MiB"), with("cache.write_queue", "8MiB"), with("origin.idle", "60s"))
 	before := k.resident()
 	var slow []*connection
 	var targets []string
@@ -346,8 +346,8 @@ func TestMemoryStaysBoundedWithLargeBodiesAndSlowReaders(t *testing.T) {
 		targets = append(targets, target)
 		slow = append(slow, k.slowly(target, takesAny))
 	}
-	// 48 + 16 + 16 MiB are allowed by the settings; the rest is what Go's collector leaves uncollected.
-	limit := int64(2*(48+16+16)<<20 + 64<<20)
+	// 24 + 8 + 8 MiB are allowed by the settings; the rest is what Go's collector leaves uncollected.
+	limit := int64(2*(24+8+8)<<20 + 64<<20)
 	if raced() {
 		limit *= 4
 	}

@@ -46,7 +46,9 @@ func run(m *testing.M) int {
 			return 1
 		}
 	}
+	go beginner()
 	code := m.Run()
+	close(starts)
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

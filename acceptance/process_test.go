@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,7 +100,8 @@ func (k *instance) launch() {
 	cmd.Stdout, cmd.Stderr = k.log, k.log
 	// A worker that outlives its parent must not keep Wait from returning.
 	cmd.WaitDelay = 5 * time.Second
-	if err := cmd.Start(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := begin(cmd); err != nil {
 		k.t.Fatalf("start karui: %v", err)
 	}
 	ended := make(chan struct{})
@@ -112,6 +114,24 @@ func (k *instance) launch() {
 		}
 		close(ended)
 	}()
+}
+
+// starts takes the commands to begin. They all begin on one thread that lives as
+// long as the tests: what a test started must not outlive a test run that
+// panics, and the kernel's signal for that comes when the starting *thread* ends.
+var starts = make(chan func())
+
+func beginner() {
+	runtime.LockOSThread()
+	for start := range starts {
+		start()
+	}
+}
+
+func begin(cmd *exec.Cmd) error {
+	done := make(chan error, 1)
+	starts <- func() { done <- cmd.Start() }
+	return <-done
 }
 
 // start starts the process and waits until it says that it would serve.
