@@ -34,9 +34,12 @@ func (w *Watchdog) Check(ctx context.Context) ([]Result, []error) {
 					errs[i] = fmt.Errorf("site %s: %w", s.config.ID, err)
 					return
 				}
+				if err := s.unwritten(); err != nil {
+					errs[i] = fmt.Errorf("site %s: what was found and done could not be written down (%s): %w", s.config.ID, hintDisk(s.common.StateDir), err)
+				}
 				look, cancel := context.WithTimeout(ctx, glance)
 				defer cancel()
-				if err := s.deployed(look, 0); err != nil && look.Err() == nil && !errors.As(err, new(*store.BusyError)) {
+				if err := s.deployed(look, 0); err != nil && look.Err() == nil && errs[i] == nil && !errors.As(err, new(*store.BusyError)) {
 					errs[i] = fmt.Errorf("site %s: %w", s.config.ID, err)
 				}
 			})
@@ -63,4 +66,15 @@ func AllUp(results []Result) bool {
 		}
 	}
 	return len(results) > 0
+}
+
+// AllRead tells whether the order was read in every round that had to: where it
+// was not, the watchdog could not act either.
+func AllRead(results []Result) bool {
+	for _, r := range results {
+		if r.Round.OrderError != "" {
+			return false
+		}
+	}
+	return true
 }

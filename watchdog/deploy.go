@@ -15,7 +15,7 @@ import (
 // change under way. Of several processes one does it, and the others wait for it,
 // at most so long. A process that is killed meanwhile leaves it to the next.
 func (s *site) deployed(ctx context.Context, wait time.Duration) error {
-	lock, err := s.store.LockEdge(ctx, s.w.what, wait)
+	lock, err := s.hold(ctx, s.store.LockEdge, wait)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *site) invalidate(ctx context.Context, change store.Deploying) {
 
 // arrived forgets the change, unless another has been made since.
 func (s *site) arrived(ctx context.Context, change store.Deploying) error {
-	lock, err := s.store.Lock(ctx, s.w.what, lockWait)
+	lock, err := s.hold(ctx, s.store.Lock, lockWait)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,10 @@ func (s *site) arrived(ctx context.Context, change store.Deploying) error {
 		return nil
 	}
 	rec.Deploying = nil
-	return s.save(rec)
+	if err := s.save(rec); err != nil { // it is remembered in memory
+		s.log.Error("state could not be written down", "error", err)
+	}
+	return nil
 }
 
 func (s *site) note(e store.Entry) {

@@ -77,6 +77,8 @@ type Moved struct {
 	Changed bool                `json:"changed"` // false: it was in that order already
 	Result  distribution.Result `json:"result"`
 	Event   string              `json:"event,omitempty"` // ID of the mail; empty if there is none to send
+	// Unwritten is why neither the state nor the audit log tell of it; nil if they do.
+	Unwritten error `json:"-"`
 }
 
 // Move puts the wanted origin first, as a person's decision: the watchdog leaves
@@ -100,13 +102,14 @@ func (w *Watchdog) Move(ctx context.Context, id string, want event.Order, person
 	if ctx.Err() != nil {
 		return moved, ctx.Err()
 	}
-	lock, err := s.store.Lock(ctx, w.what, commandWait)
+	lock, err := s.hold(ctx, s.store.Lock, commandWait)
 	if err != nil {
 		return moved, err
 	}
 	defer lock.Unlock()
+	// A degrade has to go through also without memory, as in a round.
 	rec, err := s.load()
-	if err != nil {
+	if err != nil && want != event.OrderDirect {
 		return moved, err
 	}
 	if rec.State.Intent != nil {
@@ -122,8 +125,8 @@ func (w *Watchdog) Move(ctx context.Context, id string, want event.Order, person
 		}
 	}
 	rec.State.Intent = &machine.Intent{ID: l.id + "-" + string(verb(want)), To: want, At: now(), By: event.ActorPerson, Person: person}
-	if err := s.save(rec); err != nil {
-		return moved, err
+	if err := s.save(rec); err != nil && want != event.OrderDirect {
+		return moved, s.noRestore(err)
 	}
 	f := facts{look: l, state: rec.State, health: healthOf(l.probes[0])}
 	moved.Result, err = s.swapped(ctx, &rec, f, "by command")
@@ -132,6 +135,9 @@ func (w *Watchdog) Move(ctx context.Context, id string, want event.Order, person
 		moved.Event = rec.Pending[n-1].ID
 	}
 	s.hand(context.WithoutCancel(ctx), &rec)
+	if unwritten := s.unwritten(); unwritten != nil {
+		moved.Unwritten = fmt.Errorf("%w (%s)", unwritten, hintDisk(s.common.StateDir))
+	}
 	return moved, err
 }
 

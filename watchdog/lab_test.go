@@ -219,6 +219,11 @@ func (l *lab) watchdog() *watchdog.Watchdog {
 	l.t.Helper()
 	st, err := store.Open(l.dir)
 	l.must(err)
+	return l.watchdogAt(st)
+}
+
+func (l *lab) watchdogAt(st *store.Store) *watchdog.Watchdog {
+	l.t.Helper()
 	w, err := watchdog.New(watchdog.Options{
 		Config: l.config, Store: st, Outbox: l.outbox, What: "run",
 		AWS:    func(context.Context) (aws.Config, error) { return l.base, nil },
@@ -336,6 +341,21 @@ type outbox struct {
 	events []event.Event
 	full   error // what Enqueue fails with
 	panics bool
+	tried  []event.Event // sent past it
+}
+
+// straight lists what was sent past the outbox.
+func (o *outbox) straight() []event.Event {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.tried)
+}
+
+func (o *outbox) Try(_ context.Context, e event.Event) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tried = append(o.tried, e)
+	return nil
 }
 
 func (o *outbox) Enqueue(_ context.Context, e event.Event) error {
@@ -365,9 +385,8 @@ func (o *outbox) set(full error, panics bool) {
 	o.full, o.panics = full, panics
 }
 
-func (o *outbox) Run(ctx context.Context)                { <-ctx.Done() }
-func (o *outbox) Flush(context.Context) error            { return nil }
-func (o *outbox) Waiting() (int, time.Time, error)       { return 0, time.Time{}, nil }
-func (o *outbox) Try(context.Context, event.Event) error { return nil }
+func (o *outbox) Run(ctx context.Context)          { <-ctx.Done() }
+func (o *outbox) Flush(context.Context) error      { return nil }
+func (o *outbox) Waiting() (int, time.Time, error) { return 0, time.Time{}, nil }
 
 var errFull = fmt.Errorf("the outbox is full")

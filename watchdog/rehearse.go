@@ -260,7 +260,11 @@ func (r *rehearsal) mail(ctx context.Context) {
 		return
 	}
 	to, _ := r.common.Recipients(r.config)
-	r.announce("sending a test mail to %d recipients", len(to))
+	recipients := "1 recipient"
+	if len(to) != 1 {
+		recipients = fmt.Sprintf("%d recipients", len(to))
+	}
+	r.announce("sending a test mail to %s", recipients)
 	sending, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	at := now()
@@ -272,7 +276,7 @@ func (r *rehearsal) mail(ctx context.Context) {
 		}
 		return
 	}
-	r.pass(name, "a test mail was taken for %d recipients; see that it arrived", len(to))
+	r.pass(name, "a test mail was taken for %s; see that it arrived", recipients)
 }
 
 func mailHint(m settings.Mail) string {

@@ -124,7 +124,7 @@ func (s *site) round(ctx context.Context) (Result, error) {
 
 // act decides and carries out, under the site's lock.
 func (s *site) act(ctx context.Context, l look) (Result, error) {
-	lock, err := s.store.Lock(ctx, s.w.what, lockWait)
+	lock, err := s.hold(ctx, s.store.Lock, lockWait)
 	if err != nil {
 		return Result{Site: s.config.ID}, err
 	}
@@ -149,7 +149,8 @@ func (s *site) act(ctx context.Context, l look) (Result, error) {
 			return Result{Site: s.config.ID}, ctx.Err()
 		}
 		if err != nil {
-			rec.Last.OrderError, o.Unread, unread = err.Error(), failureKind(err), err
+			rec.Last.OrderError, rec.Last.OrderHint = err.Error(), distribution.HintOf(err)
+			o.Unread, unread = failureKind(err), err
 			s.log.Warn("the order could not be read", "error", err, "hint", distribution.HintOf(err))
 		} else {
 			o.Read, o.Order, rec.Last.ETag = true, event.Order(snapshot.Order), snapshot.ETag
@@ -184,12 +185,29 @@ func (s *site) act(ctx context.Context, l look) (Result, error) {
 			s.log.Error("swap failed", "want", plan.Swap, "error", err, "kind", failureKind(err), "hint", distribution.HintOf(err))
 		}
 	} else if plan.Swap == event.OrderProxy {
-		result.Error = saved.Error()
+		err := s.noRestore(saved)
+		result.Did, result.Error = string(event.Restore), err.Error()
+		result.Told = append(result.Told, s.unable(&rec, facts, err)...)
 	}
 	s.hand(ctx, &rec)
 	result.Round, result.Health, result.Since = *rec.Last, rec.State.Health, rec.State.Since
 	result.Order, result.Held = rec.State.Order, rec.State.Held
 	return result, nil
+}
+
+// unable takes over that a swap was not even tried.
+func (s *site) unable(rec *store.Record, f facts, err error) (told []event.Kind) {
+	var notices []machine.Notice
+	rec.State, notices = machine.Finish(rec.State, machine.Outcome{At: now(), Failure: failureState})
+	f.state, f.err = rec.State, err
+	for _, n := range notices {
+		rec.Pending = append(rec.Pending, s.event(n, f))
+		told = append(told, n.Kind)
+	}
+	if saving := s.save(*rec); saving != nil {
+		s.log.Error("state could not be written down", "error", saving)
+	}
+	return told
 }
 
 func verb(to event.Order) event.Kind {
@@ -310,13 +328,27 @@ const (
 	// failureSilent is the failureKind of a swap that came to find the true origin
 	// silent.
 	failureSilent = "origin_silent"
+
+	// failureState is the kind of a swap that was not tried since it could not be
+	// written down.
+	failureState = "state"
 )
+
+var errState = errors.New("a restore is not made while it cannot be written down")
+
+// noRestore says why a restore was not tried.
+func (s *site) noRestore(saving error) error {
+	return fmt.Errorf("%w (%s): %w", errState, hintDisk(s.common.StateDir), saving)
+}
 
 // failureKind is a stable word for an error.
 func failureKind(err error) string {
 	var silent *SilentOriginError
 	if errors.As(err, &silent) {
 		return failureSilent
+	}
+	if errors.Is(err, errState) {
+		return failureState
 	}
 	if kind := distribution.KindOf(err); kind != "" {
 		return string(kind)

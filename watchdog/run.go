@@ -33,6 +33,7 @@ func (w *Watchdog) Run(ctx context.Context, reload <-chan settings.Config) {
 		return
 	}
 	defer lock.Unlock()
+	w.lasting.Store(true)
 	var running sync.WaitGroup
 	defer running.Wait()
 	beat := make(chan struct{}, 1)

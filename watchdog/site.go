@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -30,6 +31,7 @@ type site struct {
 	// unsaved is the record that could not be written down; it is truer than the
 	// file while it is there.
 	unsaved *store.Record
+	why     error // of unsaved
 
 	// For Run: cancel ends the site's loop, running waits for it.
 	cancel  context.CancelFunc
@@ -122,7 +124,7 @@ func (s *site) save(rec store.Record) error {
 	err := s.store.Save(rec)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsaved = nil
+	s.unsaved, s.why = nil, err
 	if err != nil {
 		s.unsaved = &rec
 		s.w.metrics.stateErrors.Inc()
@@ -130,11 +132,55 @@ func (s *site) save(rec store.Record) error {
 	return err
 }
 
+// unwritten is why the record could not be written down; nil if it was.
+func (s *site) unwritten() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.why
+}
+
+// hold takes one of the site's locks. Where there is none to be had, as the disk does not
+// take one, it goes on without: to act twice at once is sorted out by CloudFront's
+// versions, and not to act leaves viewers alone.
+func (s *site) hold(ctx context.Context, take func(context.Context, string, time.Duration) (*store.Lock, error), wait time.Duration) (*store.Lock, error) {
+	lock, err := take(ctx, s.w.what, wait)
+	if err == nil || errors.As(err, new(*store.BusyError)) || ctx.Err() != nil {
+		return lock, err
+	}
+	s.log.Error("a lock of the site cannot be had, going on without", "error", err, "hint", hintDisk(s.common.StateDir))
+	return new(store.Lock), nil
+}
+
+// hintDisk is what to do about a state directory that takes nothing.
+func hintDisk(dir string) string {
+	return "see that " + dir + " belongs to the watchdog's user, is not mounted read-only, and has room"
+}
+
+// straightTimeout bounds a mail that goes past the outbox.
+const straightTimeout = 30 * time.Second
+
+// straight sends at once what the outbox cannot take, when the record cannot be
+// written down either. Only a process that remembers what it sent may tell
+// everything so; of the others, what they did.
+func (s *site) straight(ctx context.Context, e event.Event) bool {
+	did := e.Kind == event.Degrade || e.Kind == event.Restore
+	if s.unwritten() == nil || !did && !s.w.lasting.Load() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, straightTimeout)
+	defer cancel()
+	if err := s.w.outbox.Try(ctx, e); err != nil {
+		s.log.Error("mail could not be sent past the outbox either", "event", e.ID, "error", err)
+		return false
+	}
+	return true
+}
+
 // hand gives the pending events to the outbox; what it does not take stays.
 func (s *site) hand(ctx context.Context, rec *store.Record) {
 	var stay []event.Event
 	for _, e := range rec.Pending {
-		if err := s.w.outbox.Enqueue(ctx, e); err != nil {
+		if err := s.w.outbox.Enqueue(ctx, e); err != nil && !s.straight(ctx, e) {
 			s.log.Error("mail could not be put into the outbox; it is tried again in the next round", "event", e.ID, "kind", e.Kind, "error", err)
 			stay = append(stay, e)
 			continue

@@ -10,8 +10,9 @@
 //
 // Not guaranteed: anything while the process is not running (heartbeat_url tells
 // of that), or without rights at AWS (rehearse tells of that beforehand). When the
-// state directory cannot be written to, it still degrades; mails may then be told
-// twice or, after a crash, not at all.
+// state directory cannot be written to, also from the start, it still degrades, and
+// does not restore; mails then go out past the outbox, and may be told twice or,
+// after a crash, not at all.
 package watchdog
 
 import (
@@ -23,6 +24,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -79,6 +81,9 @@ type Watchdog struct {
 	command  func(verb, site string) string
 	what     string
 	listener func(context.Context, string) (net.Listener, error)
+
+	// lasting: this process goes on from round to round and remembers what it told.
+	lasting atomic.Bool
 
 	mu       sync.Mutex // guards what follows
 	config   settings.Config

@@ -528,6 +528,53 @@ func TestDegradesWithoutADisk(t *testing.T) {
 	})
 }
 
+// On a disk that takes nothing it degrades, tells so past the outbox and does not
+// restore; nothing is told twice.
+func TestReadOnlyFromTheStart(t *testing.T) {
+	inLab(t, func(ctx context.Context, l *lab) {
+		// A file where the directory belongs, as root writes to directories of any mode.
+		l.must(os.WriteFile(l.dir, nil, 0o600))
+		l.outbox.set(errFull, false)
+		w := l.watchdogAt(store.At(l.dir))
+		defer w.Close()
+		l.stop("karui.example.com")
+		back := time.AfterFunc(20*time.Minute, func() { l.serve("karui.example.com", ping) })
+		defer back.Stop()
+		running, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		w.Run(running, nil)
+		if l.order() != event.OrderDirect || l.updates() != 1 {
+			t.Errorf("%s after %d updates", l.order(), l.updates())
+		}
+		tried := l.outbox.straight()
+		if len(tried) != 2 || tried[0].Kind != event.Degrade || tried[1].Kind != event.SwapFailed || tried[1].Failure.Kind != "state" {
+			t.Errorf("%+v", tried)
+		}
+		if s := w.Status(); s.Sites[0].Health != machine.Up || s.Sites[0].Order != event.OrderDirect {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestDegradesByHandWithoutADisk(t *testing.T) {
+	inLab(t, func(ctx context.Context, l *lab) {
+		l.must(os.WriteFile(l.dir, nil, 0o600))
+		l.outbox.set(errFull, false)
+		w := l.watchdogAt(store.At(l.dir))
+		defer w.Close()
+		moved, err := w.Move(ctx, "shop", event.OrderDirect, "aki")
+		if err != nil || !moved.Changed || moved.Unwritten == nil || l.order() != event.OrderDirect {
+			t.Errorf("%v %+v", err, moved)
+		}
+		if tried := l.outbox.straight(); len(tried) != 1 || tried[0].Kind != event.Degrade {
+			t.Errorf("%+v", tried)
+		}
+		if _, err = w.Move(ctx, "shop", event.OrderProxy, "aki"); err == nil || l.order() != event.OrderDirect {
+			t.Errorf("restored: %v", err)
+		}
+	})
+}
+
 func TestHeartbeatFollowsRounds(t *testing.T) {
 	inLab(t, func(ctx context.Context, l *lab) {
 		var beats atomic.Int32

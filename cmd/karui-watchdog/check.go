@@ -23,12 +23,14 @@ taken out, one that is well again is put back, and mails are sent. What it has t
 remember from one check to the next lies in state_dir.
 
 Exit code 0 if every proxy is up; 1 if one is down, if a round was inconclusive
-(the watchdog's own network is gone), or if something could not be carried out.`,
+(the watchdog's own network is gone), if the order could not be read (for want of
+credentials or rights: it could not act either), or if something could not be
+carried out.`,
 		Example: `  karui-watchdog check
   */5 * * * * karui-watchdog check --config /etc/karui/watchdog.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with(cmd, &file, "check", func(ctx context.Context, w *wiring, _ settings.Config) error {
+			return with(cmd, &file, "check", diskWanted, func(ctx context.Context, w *wiring, _ settings.Config) error {
 				results, errs := w.Check(ctx)
 				for _, err := range errs {
 					say(cmd, "karui-watchdog: %s", err)
@@ -36,7 +38,7 @@ Exit code 0 if every proxy is up; 1 if one is down, if a round was inconclusive
 				if err := printResults(cmd.OutOrStdout(), results, asJSON); err != nil {
 					return err
 				}
-				if len(errs) > 0 || !watchdog.AllUp(results) {
+				if len(errs) > 0 || !watchdog.AllUp(results) || !watchdog.AllRead(results) {
 					return errReported
 				}
 				return nil
@@ -70,5 +72,17 @@ func printResults(out io.Writer, results []watchdog.Result, asJSON bool) error {
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.Site, verdict, orderWord(r.Order), text, did)
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Round.OrderError == "" {
+			continue
+		}
+		_, _ = fmt.Fprintf(out, "%s: the order could not be read, so that nothing could be done if it had to be: %s\n", r.Site, r.Round.OrderError)
+		if r.Round.OrderHint != "" {
+			_, _ = fmt.Fprintf(out, "  -> %s\n", r.Round.OrderHint)
+		}
+	}
+	return nil
 }

@@ -43,6 +43,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	strict(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	return report(stderr, cmd, err)
 }

@@ -26,7 +26,8 @@ the operators. The watchdog leaves it so until the proxy's health changes: after
 maintenance, run restore. Already so: nothing is written.
 
 It refuses when the true origin does not answer, and when the group does not hold
-exactly the two configured origins. It waits until the change has reached the
+exactly the two configured origins. A state_dir that cannot be written to does not
+stop it. It waits until the change has reached the
 whole edge; Ctrl-C ends the waiting and not the change.`,
 		Example: `  karui-watchdog degrade shop
   karui-watchdog degrade shop --yes`,
@@ -59,9 +60,13 @@ type moving struct {
 
 func newMoveCommand(want event.Order, cmd *cobra.Command) *cobra.Command {
 	m := &moving{want: want}
+	need := diskNeeded
+	if want == event.OrderDirect {
+		need = diskWanted
+	}
 	cmd.Args = oneSite
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return with(cmd, &m.file, cmd.Name()+" "+args[0], func(ctx context.Context, w *wiring, c settings.Config) error {
+		return with(cmd, &m.file, cmd.Name()+" "+args[0], need, func(ctx context.Context, w *wiring, c settings.Config) error {
 			if err := siteArgument(c, args); err != nil {
 				return err
 			}
@@ -97,8 +102,11 @@ func (m *moving) run(ctx context.Context, cmd *cobra.Command, w *wiring, site st
 		}
 	}
 	moved, err := w.Move(ctx, site, m.want, person())
-	if flushing := w.Flush(context.WithoutCancel(ctx)); flushing != nil {
+	if flushing := w.Flush(context.WithoutCancel(ctx)); flushing != nil && moved.Unwritten == nil {
 		say(cmd, "mail: %s (it stays in the outbox and is tried again by 'run' and 'check')", flushing)
+	}
+	if moved.Unwritten != nil {
+		say(cmd, "warning: state_dir does not tell of this, so that the watchdog will take it for somebody else's doing, and the audit log lacks it: %s", moved.Unwritten)
 	}
 	if err != nil {
 		return withHint(err)

@@ -44,7 +44,7 @@ Exit code 0 if all points pass (warnings do not count), 1 if not.`,
 			if r.how.Swap && r.how.NoWrite {
 				return usageError("--swap writes, and --no-write forbids it: leave one of them out")
 			}
-			return with(cmd, &r.file, "rehearse "+args[0], func(ctx context.Context, w *wiring, c settings.Config) error {
+			return with(cmd, &r.file, "rehearse "+args[0], diskNeeded, func(ctx context.Context, w *wiring, c settings.Config) error {
 				if err := siteArgument(c, args); err != nil {
 					return err
 				}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -69,6 +70,28 @@ Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.`,
 	root.AddCommand(commands()...)
 	markRunErrors(root)
 	return root
+}
+
+// strict makes the commands that cobra brings refuse what they do not know, which
+// they would answer with a help text and exit code 0. It comes after SetOut, since
+// completion keeps the writer that it finds.
+func strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			cmd.Args = subcommand
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		case "help":
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				if about, rest, err := cmd.Root().Find(args); len(args) > 0 && (err != nil || about == cmd.Root() || len(rest) > 0) {
+					return usageError("no help on %q: there is no such command", strings.Join(args, " "))
+				}
+				return nil
+			}
+		}
+	}
 }
 
 // subcommand refuses the arguments of a command that only has others below it.

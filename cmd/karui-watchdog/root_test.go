@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,7 @@ func command(t *testing.T, stdin string, args ...string) (code int, stdout, stde
 	root.SetArgs(args)
 	root.SetOut(&out)
 	root.SetErr(&errs)
+	strict(root)
 	cmd, err := root.ExecuteContextC(context.Background())
 	code = report(&errs, cmd, err)
 	return code, out.String(), errs.String()
@@ -53,6 +56,9 @@ func TestWrongUsage(t *testing.T) {
 		{"rehearse", "shop", "--swap", "--no-write"},
 		{"version", "extra"},
 		{"config", "chekc"},
+		{"completion", "tcsh"},
+		{"help", "nosuch"},
+		{"help", "config", "nosuch"},
 		{"config", "check", "--config"},
 		{"check", "--config", ""},
 	} {
@@ -145,6 +151,65 @@ func TestMailWaits(t *testing.T) {
 	}
 	if got := l.subjects(); len(got) != 1 {
 		t.Errorf("%q", got)
+	}
+}
+
+// Up is not well when the watchdog could not act.
+func TestCheckSaysThatItCouldNotAct(t *testing.T) {
+	l := newLab(t)
+	for i, v := range l.env {
+		if strings.HasPrefix(v, "AWS_ACCESS_KEY_ID=") || strings.HasPrefix(v, "AWS_SECRET_ACCESS_KEY=") {
+			l.env[i] = v[:strings.Index(v, "=")+1]
+		}
+		if strings.HasPrefix(v, "AWS_EC2_METADATA_DISABLED=") {
+			// Nobody answers there, of which the SDK would log a line of its own.
+			l.env[i] = "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + l.control.url("/")
+		}
+	}
+	code, stdout, stderr := l.run("check")
+	if code != 1 || !strings.Contains(stdout, "shop  up") || !strings.Contains(stdout, "shop: the order could not be read, so that nothing could be done") ||
+		!strings.Contains(stdout, "\n  -> give the watchdog AWS credentials of its own") {
+		t.Errorf("%d %s", code, stdout)
+	}
+	if strings.Contains(stderr, "SDK ") {
+		t.Errorf("%s", stderr)
+	}
+}
+
+// Who asks how things are leaves no trace, and needs no right to write.
+func TestStatusWritesNothing(t *testing.T) {
+	l := newLab(t)
+	code, stdout, stderr := l.run("status")
+	if code != 0 || !strings.Contains(stdout, "not looked at yet") || stderr != "" {
+		t.Errorf("%d %s%s", code, stdout, stderr)
+	}
+	if _, err := os.Stat(filepath.Join(l.dir, "state")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it made state_dir: %v", err)
+	}
+}
+
+// A state directory that cannot be made keeps nobody from degrading, and says what
+// to do to those who cannot go on.
+func TestWithoutAStateDirectory(t *testing.T) {
+	l := newLab(t)
+	l.top["state_dir"] = filepath.Join(file(t, ""), "state")
+	code, stdout, stderr := l.run("degrade", "shop", "--yes")
+	if code != 0 || !l.direct() || !strings.Contains(stdout, "true origin first now") || !strings.Contains(stderr, "going on without a state directory") || !strings.Contains(stderr, "warning: state_dir does not tell of this") {
+		t.Errorf("%d %s%s", code, stdout, stderr)
+	}
+	if got := l.subjects(); len(got) != 1 || !strings.Contains(got[0], "DEGRADED") {
+		t.Errorf("%q", got)
+	}
+	for _, args := range [][]string{{"restore", "shop", "--yes"}, {"rehearse", "shop"}} {
+		if code, _, stderr := l.run(args...); code != 1 || !strings.Contains(stderr, "let it belong to the watchdog's user") || !l.direct() {
+			t.Errorf("%q: %d %s", args, code, stderr)
+		}
+	}
+	p := l.begin("run")
+	l.eventually("mail of what it finds", func() bool { return len(l.subjects()) == 2 })
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(); code != 0 || !strings.Contains(p.stderr.String(), "going on without a state directory") {
+		t.Errorf("%d %s", code, &p.stderr)
 	}
 }
 

@@ -22,7 +22,8 @@ follows from it is done. Only SIGTERM and SIGINT end it; no error does. SIGHUP r
 the configuration again, and a bad file is logged and the old one stays.
 
 It listens on 'listen' for /healthz, /metrics and /status. A second daemon on the
-same state_dir stands by and takes over when the first ends.`,
+same state_dir stands by and takes over when the first ends. A state_dir that cannot
+be written to does not keep it from degrading; it does not restore then.`,
 		Example: `  karui-watchdog run
   karui-watchdog run --config ./watchdog.yaml`,
 		Args: cobra.NoArgs,
@@ -31,7 +32,7 @@ same state_dir stands by and takes over when the first ends.`,
 			if err != nil {
 				return err
 			}
-			w, err := wire(cmd.Context(), &file, r.Value, "run", cmd.ErrOrStderr(), slog.LevelInfo)
+			w, err := wire(cmd.Context(), &file, r.Value, plan{what: "run", disk: diskWanted, logTo: cmd.ErrOrStderr(), level: slog.LevelInfo})
 			if err != nil {
 				return err
 			}

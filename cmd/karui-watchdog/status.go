@@ -21,15 +21,15 @@ func newStatusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Shows how things are, as the last rounds left them",
 		Long: `Shows how every site is: what the last round found, who comes first in the origin
-group, and what is under way. It reads state_dir and asks nobody, so that it works
-beside 'run' and costs nothing. For a fresh look, use 'check' or 'rehearse'.
+group, and what is under way. It reads state_dir, writes nothing and asks nobody, so that
+it works beside 'run' and costs nothing. For a fresh look, use 'check' or 'rehearse'.
 
 Exit code 0 if the state could be read, whatever it says.`,
 		Example: `  karui-watchdog status
   karui-watchdog status --json | jq '.sites[] | select(.health == "down")'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with(cmd, &file, "status", func(_ context.Context, w *wiring, _ settings.Config) error {
+			return with(cmd, &file, "status", diskRead, func(_ context.Context, w *wiring, _ settings.Config) error {
 				status := w.Status()
 				if asJSON {
 					if err := printJSON(cmd.OutOrStdout(), status); err != nil {

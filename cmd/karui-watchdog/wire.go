@@ -29,13 +29,47 @@ type wiring struct {
 	log    *slog.Logger
 }
 
-// wire puts the parts together. what is the command line that runs, for the
-// messages of locks.
-func wire(ctx context.Context, f *configFlag, c settings.Config, what string, logTo io.Writer, level slog.Level) (*wiring, error) {
+// disk is what a command wants of state_dir.
+type disk int
+
+const (
+	diskRead   disk = iota // looks at it and changes nothing, not even to make it
+	diskWanted             // goes on without: to degrade matters most
+	diskNeeded             // refuses when it cannot be written to
+)
+
+// plan is how a command wants its parts.
+type plan struct {
+	what  string // the command line that runs, for the messages of locks
+	disk  disk
+	logTo io.Writer
+	level slog.Level
+}
+
+// openStore opens state_dir; look tells that it is not to be touched.
+func (p plan) openStore(dir string, log *slog.Logger) (st *store.Store, look bool, err error) {
+	if p.disk == diskRead {
+		return store.At(dir), true, nil
+	}
+	st, err = store.Open(dir)
+	if err == nil {
+		return st, false, nil
+	}
+	const hint = "let it belong to the watchdog's user, on a disk that is not full or mounted read-only"
+	if p.disk == diskNeeded {
+		return nil, false, fmt.Errorf("%w\n%s", err, hint)
+	}
+	log.Error("going on without a state directory: degrading works, restoring does not, and what was done is not remembered after a restart",
+		"error", err, "hint", hint)
+	return store.At(dir), true, nil
+}
+
+// wire puts the parts together.
+func wire(ctx context.Context, f *configFlag, c settings.Config, p plan) (*wiring, error) {
 	var least slog.LevelVar
-	least.Set(level)
-	log := logging.New(logTo, &least)
-	st, err := store.Open(c.StateDir)
+	least.Set(p.level)
+	log := logging.New(p.logTo, &least)
+	st, look, err := p.openStore(c.StateDir, log)
 	if err != nil {
 		return nil, err
 	}
@@ -44,12 +78,12 @@ func wire(ctx context.Context, f *configFlag, c settings.Config, what string, lo
 	if err != nil && c.Mail.SES.Region != "" {
 		return nil, err
 	}
-	mailer, err := mail.New(c.StateDir, c, mail.Options{AWS: own, Log: log})
+	mailer, err := mail.New(c.StateDir, c, mail.Options{AWS: own, Log: log, Look: look})
 	if err != nil {
 		return nil, err
 	}
 	w, err := watchdog.New(watchdog.Options{
-		Config: c, Store: st, Outbox: mailer, Log: log, What: what, CommandLine: f.commandLine,
+		Config: c, Store: st, Outbox: mailer, Log: log, What: p.what, CommandLine: f.commandLine,
 	})
 	if err != nil {
 		return nil, err
@@ -78,13 +112,13 @@ func quoted(path string) string {
 }
 
 // with loads the configuration and runs a command's body with the watchdog.
-func with(cmd *cobra.Command, f *configFlag, what string, body func(ctx context.Context, w *wiring, c settings.Config) error) error {
+func with(cmd *cobra.Command, f *configFlag, what string, need disk, body func(ctx context.Context, w *wiring, c settings.Config) error) error {
 	r, err := f.load(cmd)
 	if err != nil {
 		return err
 	}
 	// A command answers by itself; of the log, only trouble is of interest.
-	w, err := wire(cmd.Context(), f, r.Value, what, cmd.ErrOrStderr(), slog.LevelError)
+	w, err := wire(cmd.Context(), f, r.Value, plan{what: what, disk: need, logTo: cmd.ErrOrStderr(), level: slog.LevelError})
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (c *Client) CachingOf(ctx context.Context, b Behavior) (Caching, error) {
 	on := fmt.Sprintf("arn:%s:cloudfront::%s:cache-policy/%s", partition, account, b.CachePolicyID)
 	got, err := c.cloudfront.GetCachePolicy(ctx, &cloudfront.GetCachePolicyInput{Id: &b.CachePolicyID})
 	if err != nil {
-		return Caching{}, c.target.explain(ctx, action, on, err)
+		return Caching{}, c.explain(ctx, action, on, err)
 	}
 	if got.CachePolicy == nil || got.CachePolicy.CachePolicyConfig == nil {
 		return Caching{}, &Error{

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/cloudfront"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 )
 
 const (
@@ -77,13 +78,18 @@ type Client struct {
 	cloudfront *cloudfront.Client
 	asRole     *sts.Client // with the role's session
 	assumer    *assumer
+	reach      *reach
 }
 
 // Load finds the watchdog's own credentials and region as every AWS program does:
 // environment, shared files, container, instance. AWS_ENDPOINT_URL_CLOUDFRONT,
 // _STS and _SESV2 are honoured. One result serves all clients.
+//
+// The SDK's own log is left out: what it has to say about a failure is in the
+// errors, and it writes lines of its own making.
 func Load(ctx context.Context) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
+		config.WithLogger(logging.Nop{}),
 		config.WithDefaultRegion(homeRegion),
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(attemptTimeout)),
 	)
@@ -110,12 +116,15 @@ func New(base aws.Config, t Target, o Options) (*Client, error) {
 	if base.HTTPClient == nil {
 		base.HTTPClient = awshttp.NewBuildableClient().WithTimeout(attemptTimeout)
 	}
+	base = base.Copy()
+	way := &reach{next: base.HTTPClient}
+	base.HTTPClient = way
 	retryer := newRetryer()
 	asSelf := sts.NewFromConfig(base, func(o *sts.Options) { o.Retryer, o.RetryMaxAttempts = retryer, 0 })
 	a := newAssumer(asSelf, t, policy, o)
 	session := base.Copy()
 	session.Credentials = a.cache
-	c := &Client{target: t, opt: o, assumer: a}
+	c := &Client{target: t, opt: o, assumer: a, reach: way}
 	c.asRole = sts.NewFromConfig(session, func(o *sts.Options) { o.Retryer, o.RetryMaxAttempts = retryer, 0 })
 	c.cloudfront = cloudfront.NewFromConfig(session, func(o *cloudfront.Options) {
 		o.Region = homeRegion
@@ -150,7 +159,7 @@ func (c *Client) Identity(ctx context.Context) (string, error) {
 	defer cancel()
 	out, err := c.asRole.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return "", c.target.explain(ctx, "sts:GetCallerIdentity", "", err)
+		return "", c.explain(ctx, "sts:GetCallerIdentity", "", err)
 	}
 	return aws.ToString(out.Arn), nil
 }

@@ -56,7 +56,7 @@ func (c *Client) invalidate(ctx context.Context, paths []string) (string, error)
 		},
 	})
 	if err != nil {
-		return "", c.target.explain(ctx, action, c.target.ARN(), err)
+		return "", c.explain(ctx, action, c.target.ARN(), err)
 	}
 	if out.Invalidation == nil || aws.ToString(out.Invalidation.Id) == "" {
 		return "", &Error{
@@ -73,7 +73,7 @@ func (c *Client) WaitInvalidated(ctx context.Context, id string) error {
 	return c.poll(ctx, "Completed", func(ctx context.Context) (string, error) {
 		out, err := c.cloudfront.GetInvalidation(ctx, &cloudfront.GetInvalidationInput{DistributionId: &c.target.DistributionID, Id: &id})
 		if err != nil {
-			return "", c.target.explain(ctx, "cloudfront:GetInvalidation", c.target.ARN(), err)
+			return "", c.explain(ctx, "cloudfront:GetInvalidation", c.target.ARN(), err)
 		}
 		if out.Invalidation == nil {
 			return "", nil

@@ -18,7 +18,7 @@ func (c *Client) Read(ctx context.Context) (Snapshot, error) {
 	var doc received
 	out, err := c.cloudfront.GetDistributionConfig(ctx, &cloudfront.GetDistributionConfigInput{Id: &c.target.DistributionID}, doc.catch)
 	if err != nil {
-		failure := c.target.explain(ctx, action, c.target.ARN(), err)
+		failure := c.explain(ctx, action, c.target.ARN(), err)
 		note(ctx, Step{Action: action}, failure)
 		return Snapshot{}, failure
 	}

@@ -27,7 +27,7 @@ func (c *Client) WaitDeployed(ctx context.Context) (Deployment, error) {
 		const action = "cloudfront:GetDistribution"
 		out, err := c.cloudfront.GetDistribution(ctx, &cloudfront.GetDistributionInput{Id: &c.target.DistributionID})
 		if err != nil {
-			return "", c.target.explain(ctx, action, c.target.ARN(), err)
+			return "", c.explain(ctx, action, c.target.ARN(), err)
 		}
 		if out.Distribution == nil || out.Distribution.Status == nil {
 			return "", &Error{
@@ -65,7 +65,7 @@ func (c *Client) poll(ctx context.Context, want string, status func(context.Cont
 		case <-tick.C:
 		case <-waiting.Done():
 			if ctx.Err() != nil {
-				return c.target.explain(ctx, "", "", ctx.Err())
+				return c.explain(ctx, "", "", ctx.Err())
 			}
 			return &Error{
 				Kind: KindTimeout, Message: fmt.Sprintf("not %s within %s: %s", want, c.opt.DeployTimeout, last), Err: context.DeadlineExceeded,

@@ -64,7 +64,7 @@ func (c *Client) write(ctx context.Context, want Order, purpose Purpose, still .
 	}
 	var e *Error
 	if !errors.As(err, &e) { // the context ended during a pause
-		e = c.target.explain(ctx, "cloudfront:UpdateDistribution", c.target.ARN(), err)
+		e = c.explain(ctx, "cloudfront:UpdateDistribution", c.target.ARN(), err)
 	}
 	return w.result, e
 }
@@ -206,7 +206,7 @@ func (c *Client) put(ctx context.Context, doc *sent, ifMatch string) (etag strin
 	}, doc.withDocument)
 	step := Step{Action: action, IfMatch: ifMatch}
 	if err != nil {
-		failure := c.target.explain(ctx, action, c.target.ARN(), err)
+		failure := c.explain(ctx, action, c.target.ARN(), err)
 		note(ctx, step, failure)
 		return "", doc.lost, failure
 	}

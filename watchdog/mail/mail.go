@@ -59,6 +59,10 @@ type Options struct {
 	// Roots are who is trusted to sign a mail server's certificate. Default: the
 	// system's.
 	Roots *x509.CertPool
+	// Look makes a Mailer that touches nothing at its start: for those who only look
+	// at the outbox, or have to go on with a disk that takes nothing. The outbox is
+	// made when a mail comes.
+	Look bool
 }
 
 // Mailer is an outbox on disk and what empties it. All methods may be called at
@@ -92,14 +96,16 @@ func New(stateDir string, c settings.Config, o Options) (*Mailer, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s, err := openStore(filepath.Join(stateDir, "outbox"))
-	if err != nil {
-		return nil, err
+	s := store{dir: filepath.Join(stateDir, "outbox")}
+	if !o.Look {
+		if err := s.make(); err != nil {
+			return nil, err
+		}
 	}
 	m := &Mailer{opt: o, store: s, settings: c, most: maxWaiting, wake: make(chan struct{}, 1), sending: make(chan struct{}, 1)}
 	m.pump = newPump()
-	ids, err := s.waiting(o.Now())
-	if err != nil {
+	ids, err := s.list()
+	if err != nil && !o.Look {
 		return nil, fmt.Errorf("read the outbox: %w", err)
 	}
 	for _, id := range ids {
@@ -157,9 +163,10 @@ func (m *Mailer) Enqueue(_ context.Context, e event.Event) error {
 	return nil
 }
 
-// Waiting counts the mails that wait, and tells since when the oldest does.
+// Waiting counts the mails that wait, and tells since when the oldest does. It
+// changes nothing.
 func (m *Mailer) Waiting() (n int, oldest time.Time, err error) {
-	ids, err := m.store.waiting(m.opt.Now())
+	ids, err := m.store.list()
 	if err != nil {
 		return 0, time.Time{}, fmt.Errorf("read the outbox: %w", err)
 	}

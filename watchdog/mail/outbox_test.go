@@ -714,3 +714,58 @@ func TestWhatRootLeavesBelongsToTheOwnerOfTheStateDirectory(t *testing.T) {
 		}
 	})
 }
+
+// What somebody put into the outbox that is no file must not stop the others.
+func TestWhatIsNoFileIsSetAside(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		for _, id := range []string{"pipe", "loose-end"} {
+			path := filepath.Join(b.dir, "outbox", id+".json")
+			if id == "pipe" {
+				if err := syscall.Mkfifo(path, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := os.Symlink("/dev/zero", path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := b.mailer() // reads what waits
+		if n, _, err := m.Waiting(); n != 0 || err != nil {
+			t.Errorf("%d wait, %v", n, err)
+		}
+		if err := m.Enqueue(context.Background(), sample(event.Degrade)); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(b.server.inbox()); n != 1 {
+			t.Errorf("%d mails", n)
+		}
+		for _, id := range []string{"pipe", "loose-end"} {
+			if _, err := os.Lstat(filepath.Join(b.dir, "outbox", "corrupt", id+".json")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Whoever only looks leaves no trace, and yet can take a mail.
+func TestLookingTouchesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	m, err := New(dir, configured(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 25}), Options{Look: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := m.Waiting(); n != 0 || err != nil {
+		t.Errorf("%d wait, %v", n, err)
+	}
+	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("it made %s: %v", dir, err)
+	}
+	if err := m.Enqueue(context.Background(), sample(event.Degrade)); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := m.Waiting(); n != 1 || err != nil {
+		t.Errorf("%d wait, %v", n, err)
+	}
+}

@@ -135,7 +135,7 @@ func (m *Mailer) pass(ctx context.Context, everything bool) (time.Duration, erro
 		return pollEvery, nil
 	case !c.Mail.Enabled():
 		m.giveUpOld(entries, now)
-		return pollEvery, fmt.Errorf("%d mails wait, and mail.smtp.host and mail.ses.region are empty", len(entries))
+		return pollEvery, fmt.Errorf("%s, and mail.smtp.host and mail.ses.region are empty", countWaiting(len(entries)))
 	}
 	// Something new is tried soon even while the server is thought to be away.
 	fresh := now.Sub(p.way.last) >= firstRetry && slices.ContainsFunc(entries, func(e entry) bool { return e.Queued.After(p.way.last) })
@@ -170,6 +170,14 @@ func (m *Mailer) pass(ctx context.Context, everything bool) (time.Duration, erro
 	return min(pollEvery, next), errors.Join(errs...)
 }
 
+// countWaiting says how many mails wait.
+func countWaiting(n int) string {
+	if n == 1 {
+		return "1 mail waits"
+	}
+	return fmt.Sprintf("%d mails wait", n)
+}
+
 // nothingNew tells, without reading a file, that there is nothing to do yet, and
 // until when.
 func (m *Mailer) nothingNew() (time.Duration, bool) {
@@ -178,7 +186,7 @@ func (m *Mailer) nothingNew() (time.Duration, bool) {
 	if p.known == nil || p.epoch != epoch || now.Before(p.from) || !now.Before(p.next) {
 		return 0, false
 	}
-	ids, err := m.store.waiting(now)
+	ids, err := m.store.list()
 	if err != nil || slices.ContainsFunc(ids, func(id string) bool { return !p.known[id] }) {
 		return 0, false
 	}
@@ -187,7 +195,8 @@ func (m *Mailer) nothingNew() (time.Duration, bool) {
 
 // load reads what waits, in the order in which it goes out.
 func (m *Mailer) load(now time.Time) ([]entry, error) {
-	ids, err := m.store.waiting(now)
+	_ = m.store.sweep(now) // leftovers take room and harm nobody
+	ids, err := m.store.list()
 	if err != nil {
 		return nil, fmt.Errorf("read the outbox: %w", err)
 	}
@@ -221,7 +230,7 @@ func (m *Mailer) load(now time.Time) ([]entry, error) {
 	}
 	entries = inOrder(entries)
 	for len(entries) > m.most {
-		m.giveUp(entries[0], fmt.Sprintf("more than %d mails wait", m.most))
+		m.giveUp(entries[0], "more than "+countWaiting(m.most))
 		entries = entries[1:]
 	}
 	return entries, nil

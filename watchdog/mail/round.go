@@ -36,7 +36,7 @@ func (r *round) deliverAll(entries []entry) (left []entry, errs []error) {
 	for i, e := range entries {
 		select {
 		case <-r.over:
-			return append(left, entries[i:]...), append(errs, fmt.Errorf("%d mails are not sent: time is up", len(entries)-i))
+			return append(left, entries[i:]...), append(errs, fmt.Errorf("%s: time is up", countWaiting(len(entries)-i)))
 		default:
 		}
 		after, why, err := r.deliver(e)
@@ -44,7 +44,7 @@ func (r *round) deliverAll(entries []entry) (left []entry, errs []error) {
 		case err != nil:
 			r.pump.way.failed(r.opt.Now())
 			r.setTrouble(err)
-			return append(left, entries[i:]...), append(errs, fmt.Errorf("%d mails wait: %w", len(left)+len(entries)-i, err))
+			return append(left, entries[i:]...), append(errs, fmt.Errorf("%s: %w", countWaiting(len(left)+len(entries)-i), err))
 		case why != nil:
 			left, errs = append(left, after), append(errs, fmt.Errorf("mail %s: %w", e.Event.ID, why))
 			r.block(after)

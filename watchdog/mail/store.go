@@ -38,18 +38,18 @@ const (
 	placeCorrupt = "corrupt"
 )
 
-func openStore(dir string) (store, error) {
-	s := store{dir: dir}
+// make makes the directories that are not there yet.
+func (s store) make() error {
 	for _, place := range []string{"", placeSent, placeFailed, placeCorrupt} {
-		path := filepath.Join(dir, place)
+		path := filepath.Join(s.dir, place)
 		if err := os.MkdirAll(path, 0o700); err != nil {
-			return store{}, fmt.Errorf("make the outbox: %w", err)
+			return fmt.Errorf("make the outbox: %w", err)
 		}
 		if err := adopt(path); err != nil {
-			return store{}, fmt.Errorf("make the outbox: %w", err)
+			return fmt.Errorf("make the outbox: %w", err)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // adopt gives what root made to the owner of the directory it is in, so that a
@@ -90,6 +90,11 @@ func (s store) add(e entry) (bool, error) {
 	body, err := json.Marshal(e)
 	if err != nil {
 		return false, err
+	}
+	if _, err := os.Lstat(s.dir); errors.Is(err, fs.ErrNotExist) {
+		if err := s.make(); err != nil {
+			return false, err
+		}
 	}
 	path := s.path("", e.Event.ID)
 	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(s.dir), renameio.WithStaticPermissions(0o600))
@@ -139,34 +144,62 @@ func (s store) drop(id string) error {
 	return errors.Join(os.Remove(s.path("", id)), syncDir(s.dir))
 }
 
-// waiting lists the ids of mails that wait, in no order, and removes what a crash
-// left of files in the making.
-func (s store) waiting(now time.Time) ([]string, error) {
-	files, err := os.ReadDir(s.dir)
+// list gives the ids of mails that wait, in no order. None wait in an outbox that
+// was not made yet.
+func (s store) list() ([]string, error) {
+	files, err := s.files()
 	if err != nil {
 		return nil, err
 	}
 	var ids []string
 	for _, f := range files {
-		id, ok := strings.CutSuffix(f.Name(), ".json")
-		switch {
-		case f.IsDir():
-		case ok && idForm.MatchString(id):
+		if id, ok := strings.CutSuffix(f.Name(), ".json"); ok && !f.IsDir() && idForm.MatchString(id) {
 			ids = append(ids, id)
-		case strings.HasPrefix(f.Name(), ".") && f.Name() != lockName:
-			if info, err := f.Info(); err == nil && now.Sub(info.ModTime()) > time.Hour {
-				_ = os.Remove(filepath.Join(s.dir, f.Name()))
-			}
 		}
 	}
 	return ids, nil
 }
 
+func (s store) files() ([]fs.DirEntry, error) {
+	files, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return files, err
+}
+
+// sweep removes what a crash left of files in the making.
+func (s store) sweep(now time.Time) error {
+	files, err := s.files()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, f := range files {
+		if f.IsDir() || !strings.HasPrefix(f.Name(), ".") || f.Name() == lockName {
+			continue
+		}
+		if info, err := f.Info(); err == nil && now.Sub(info.ModTime()) > time.Hour {
+			errs = append(errs, os.Remove(filepath.Join(s.dir, f.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 var errCorrupt = errors.New("unreadable")
 
-// read reads a mail. What cannot be understood is errCorrupt.
+// read reads a mail. What cannot be understood, or is no plain file, is
+// errCorrupt.
 func (s store) read(place, id string) (entry, error) {
-	f, err := os.Open(s.path(place, id))
+	info, err := os.Lstat(s.path(place, id))
+	if err != nil {
+		return entry{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return entry{}, fmt.Errorf("%w: it is no plain file but %s", errCorrupt, info.Mode())
+	}
+	// Not to wait at a pipe that took the file's place in between.
+	f, err := os.OpenFile(s.path(place, id), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return entry{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -50,19 +51,23 @@ func (l *Lock) Unlock() {
 // Lock waits for the site's lock, for at most wait. The error is a *BusyError
 // when somebody else still has it, or that ctx ended.
 func (s *Site) Lock(ctx context.Context, what string, wait time.Duration) (*Lock, error) {
-	if err := s.make(); err != nil {
-		return nil, err
+	making := s.make()
+	l, err := lock(ctx, filepath.Join(s.dir, "lock"), what, wait)
+	if errors.Is(err, fs.ErrNotExist) && making != nil {
+		err = making
 	}
-	return lock(ctx, filepath.Join(s.dir, "lock"), what, wait)
+	return l, err
 }
 
 // LockEdge waits for the lock of whoever waits for the site's last change to
 // reach the edge.
 func (s *Site) LockEdge(ctx context.Context, what string, wait time.Duration) (*Lock, error) {
-	if err := s.make(); err != nil {
-		return nil, err
+	making := s.make()
+	l, err := lock(ctx, filepath.Join(s.dir, "edge.lock"), what, wait)
+	if errors.Is(err, fs.ErrNotExist) && making != nil {
+		err = making
 	}
-	return lock(ctx, filepath.Join(s.dir, "edge.lock"), what, wait)
+	return l, err
 }
 
 // LockRun takes the lock of the daemon, of which there is one a directory.
@@ -71,12 +76,8 @@ func (s *Store) LockRun(ctx context.Context, wait time.Duration) (*Lock, error) 
 }
 
 func lock(ctx context.Context, path, what string, wait time.Duration) (*Lock, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := open(path)
 	if err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
-	}
-	if err := adopt(path); err != nil {
-		f.Close()
 		return nil, fmt.Errorf("lock: %w", err)
 	}
 	deadline := time.Now().Add(wait)
@@ -105,6 +106,23 @@ func lock(ctx context.Context, path, what string, wait time.Duration) (*Lock, er
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// open makes the lock file. One that is there already serves also when nothing
+// can be written any more: a lock is no content.
+func open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		if f, reading := os.Open(path); reading == nil {
+			return f, nil
+		}
+		return nil, err
+	}
+	if err := adopt(path); err != nil && !errors.Is(err, unix.EROFS) {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // sign writes into the lock file who has it: for messages only, so that a

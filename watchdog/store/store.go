@@ -36,6 +36,10 @@ const maxState = 16 << 20
 // Store is a state directory.
 type Store struct{ dir string }
 
+// At is a directory as it is, for those who only look, and for those who have to
+// go on without one that can be written to. It touches nothing.
+func At(dir string) *Store { return &Store{dir: dir} }
+
 // Open makes the directory if need be and checks that it can be written to.
 func Open(dir string) (*Store, error) {
 	for _, d := range []string{dir, filepath.Join(dir, "sites")} {
@@ -49,7 +53,7 @@ func Open(dir string) (*Store, error) {
 	}
 	probe.Close()
 	os.Remove(probe.Name())
-	return &Store{dir: dir}, nil
+	return At(dir), nil
 }
 
 // Outbox is the directory for mails that wait.
@@ -105,6 +109,8 @@ type Round struct {
 	// OrderError is why the order could not be read; empty if it was, or was not
 	// asked for.
 	OrderError string `json:"order_error,omitempty"`
+	// OrderHint is what to do about it.
+	OrderHint string `json:"order_hint,omitempty"`
 }
 
 func (s *Site) path() string { return filepath.Join(s.dir, "state.json") }
@@ -215,6 +221,9 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no plain file but %s", path, info.Mode()) // a pipe would be waited at
 	}
 	if info.Size() > limit {
 		return nil, fmt.Errorf("%s has %d bytes, more than %d", path, info.Size(), limit)
