@@ -26,7 +26,7 @@ func NotOver[N cmp.Ordered](key string, value N, limitKey string, limit N) error
 	if value <= limit {
 		return nil
 	}
-	return Invalid(key, value, fmt.Sprintf("at most %s (%s)", limitKey, show(limit)))
+	return RestingOn(Invalid(key, value, fmt.Sprintf("at most %s (%s)", limitKey, show(limit))), limitKey)
 }
 
 // Below checks value < limit, the value of another key.
@@ -34,7 +34,7 @@ func Below[N cmp.Ordered](key string, value N, limitKey string, limit N) error {
 	if value < limit {
 		return nil
 	}
-	return Invalid(key, value, fmt.Sprintf("less than %s (%s)", limitKey, show(limit)))
+	return RestingOn(Invalid(key, value, fmt.Sprintf("less than %s (%s)", limitKey, show(limit))), limitKey)
 }
 
 // OneOf checks that value is one of words.

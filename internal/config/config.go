@@ -172,17 +172,23 @@ func (d *decoder) judge(err error) {
 			d.problems = append(d.problems, e)
 			continue
 		}
-		if d.unreadable(p.Key) || p.Value == "" && d.guessed[p.Key] {
+		if d.unreadable(p.Key) || p.Value == "" && d.guessed[p.Key] || slices.ContainsFunc(p.restsOn, d.inDoubt) {
 			continue
 		}
 		located := *p
 		located.Source = d.places.nearest(p.Key)
 		if p.Value != "" && d.root.secret(p.Key) {
 			located.Value = "(secret)"
+		} else if d.root.hidesQuery(p.Key) {
+			located.Value = hideQuery(p.Value)
 		}
 		d.refuse(&located)
 	}
 }
+
+// inDoubt tells whether a key could not be read, or was probably meant by an
+// unknown one.
+func (d *decoder) inDoubt(key string) bool { return d.unreadable(key) || d.guessed[key] }
 
 // unreadable tells whether a key, or what it lies in, could not be read.
 func (d *decoder) unreadable(key string) bool {

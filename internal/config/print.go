@@ -13,7 +13,8 @@ import (
 
 // Print writes the effective configuration as a YAML file that can be loaded
 // again, each value with the place it came from as a comment. Secrets are masked,
-// except for the paths of those that lie in files.
+// except for the paths of those that lie in files, and so are the queries of URLs
+// that may hold one.
 func (r *Result[T]) Print(w io.Writer) error {
 	p := printer{places: r.places}
 	v := reflect.ValueOf(r.written)
@@ -55,6 +56,9 @@ func (p printer) field(f *field, key string, v reflect.Value) *yaml.Node {
 		}
 	} else {
 		n = scalarNode(v, key, f.secret)
+		if f.query {
+			n = textNode(hideQuery(v.String()))
+		}
 	}
 	n.LineComment = p.places[key].String()
 	return n

@@ -22,6 +22,18 @@ type Problem struct {
 	What string
 	// Source tells where the value was written. Validate methods leave it alone: Load fills it in.
 	Source Source
+	// restsOn are other keys that the verdict comes from.
+	restsOn []string
+}
+
+// RestingOn names other keys that the verdict of Invalid comes from. Where one of
+// them could not be read, its default would be judged, and Load says nothing.
+func RestingOn(err error, keys ...string) error {
+	var p *Problem
+	if errors.As(err, &p) {
+		p.restsOn = append(p.restsOn, keys...)
+	}
+	return err
 }
 
 // Invalid makes the error for one value that its owner refuses. The key is the

@@ -30,6 +30,8 @@ type field struct {
 	list bool
 	// secret: never to be shown.
 	secret bool
+	// query: a URL whose query is never to be shown.
+	query bool
 }
 
 var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
@@ -50,6 +52,7 @@ func newSection(t reflect.Type) *section {
 		f := &field{
 			name: name, index: i, typ: sf.Type,
 			secret: sf.Tag.Get("secret") == "true",
+			query:  sf.Tag.Get("secret") == "query",
 		}
 		elem := sf.Type
 		if elem.Kind() == reflect.Slice && !isText(elem) {
@@ -135,13 +138,24 @@ var indexes = regexp.MustCompile(`\[\d+\]`)
 
 // secret tells whether a key, with or without indexes, holds or lies in a secret.
 func (s *section) secret(key string) bool {
+	return s.any(key, func(f *field) bool { return f.secret })
+}
+
+// hidesQuery tells whether a key holds a URL whose query is not to be shown.
+func (s *section) hidesQuery(key string) bool {
+	return s.any(key, func(f *field) bool { return f.query })
+}
+
+// any tells whether something holds for a key, with or without indexes, or for
+// what it lies in.
+func (s *section) any(key string, holds func(*field) bool) bool {
 	key = indexes.ReplaceAllString(key, "")
 	for name := range strings.SplitSeq(key, ".") {
 		f := s.field(name)
 		if f == nil {
 			return false
 		}
-		if f.secret {
+		if holds(f) {
 			return true
 		}
 		if f.sub == nil {

@@ -18,6 +18,18 @@ func mask(key string) string { return masked + " (" + key + ")" }
 
 const masked = "********"
 
+// hideQuery masks the query of a URL, in quotes or not.
+func hideQuery(url string) string {
+	before, query, found := strings.Cut(url, "?")
+	if !found {
+		return url
+	}
+	if strings.HasPrefix(url, `"`) && strings.HasSuffix(query, `"`) {
+		return before + "?" + masked + `"`
+	}
+	return before + "?" + masked
+}
+
 // resolveSecrets follows `file:` in all secrets of v.
 func (d *decoder) resolveSecrets(key string, v reflect.Value, secret bool) {
 	switch {
@@ -28,6 +40,9 @@ func (d *decoder) resolveSecrets(key string, v reflect.Value, secret bool) {
 	case v.Kind() == reflect.Struct && !isText(v.Type()):
 		for _, f := range newSection(v.Type()).fields {
 			d.resolveSecrets(Key(key, f.name), v.Field(f.index), f.secret)
+			if f.query && strings.HasSuffix(v.Field(f.index).String(), "?"+masked) {
+				d.warnings = append(d.warnings, Key(key, f.name)+" has the query that config print shows in place of the real one: write the real one")
+			}
 		}
 	case secret && v.Kind() == reflect.String:
 		v.SetString(d.resolveSecret(key, v.String()))

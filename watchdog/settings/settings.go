@@ -91,12 +91,12 @@ type SES struct {
 type Site struct {
 	ID string `yaml:"id"`
 	// PingURL asks the proxy by its own name, past the edge.
-	PingURL     string   `yaml:"ping_url"`
+	PingURL     string   `yaml:"ping_url" secret:"query"`
 	PingHeaders []Header `yaml:"ping_headers"`
 	// OriginURL is at the true origin: any status under 500 means it lives.
-	OriginURL string `yaml:"origin_url"`
+	OriginURL string `yaml:"origin_url" secret:"query"`
 	// ViewerURL is an image as viewers ask for it; only rehearse needs it.
-	ViewerURL      string `yaml:"viewer_url"`
+	ViewerURL      string `yaml:"viewer_url" secret:"query"`
 	DistributionID string `yaml:"distribution_id"`
 	OriginGroupID  string `yaml:"origin_group_id"`
 	ProxyOriginID  string `yaml:"proxy_origin_id"`

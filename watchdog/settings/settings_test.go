@@ -251,3 +251,76 @@ func TestRecipients(t *testing.T) {
 		t.Error(to, language)
 	}
 }
+
+// The query of an address may hold a key.
+func TestQueriesAreMasked(t *testing.T) {
+	text, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(address string) string {
+		path := filepath.Join(t.TempDir(), "watchdog.yaml")
+		if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("https://karui.example.com/ping.jpg"), []byte(address)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	r, err := settings.Load(with("https://karui.example.com/ping.jpg?key=hush&b=1"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Value.Sites[0].PingURL != "https://karui.example.com/ping.jpg?key=hush&b=1" {
+		t.Errorf("the value itself is %s", r.Value.Sites[0].PingURL)
+	}
+	var out bytes.Buffer
+	if err := r.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "hush") || !strings.Contains(out.String(), "ping_url: https://karui.example.com/ping.jpg?********") {
+		t.Errorf("%s", &out)
+	}
+	r, err = settings.Load(with("https://karui.example.com/ping.jpg?********"), nil)
+	if err != nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "sites[0].ping_url has the query that config print shows") {
+		t.Errorf("%v %q", err, r.Warnings)
+	}
+	_, err = settings.Load(with("ftp://karui.example.com/ping.jpg?key=hush"), nil)
+	if err == nil || strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), `ping_url is "ftp://karui.example.com/ping.jpg?********"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A verdict on a default that stands for what was misspelt helps nobody.
+func TestMisspeltKeysCauseNoOtherProblem(t *testing.T) {
+	for _, c := range []struct {
+		ping, interval string
+		problems       int
+	}{
+		{"{ cuont: 3 }", "30s", 1},
+		{"{ count: many }", "30s", 1},
+		{"{ count: 3, spacing: 1, timeout: 1s }", "30s", 1},
+		{"{ cuont: 3 }", "10ms", 2}, // this one is wrong whatever ping is
+		{"{ count: 3, spacing: 20s, timeout: 1s }", "30s", 1},
+	} {
+		text, err := os.ReadFile(example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for line := range strings.Lines(string(text)) {
+			switch {
+			case strings.HasPrefix(line, "interval:"):
+				line = "interval: " + c.interval + "\n"
+			case strings.HasPrefix(line, "ping:"):
+				line = "ping: " + c.ping + "\n"
+			}
+			lines = append(lines, line)
+		}
+		path := filepath.Join(t.TempDir(), "watchdog.yaml")
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := settings.Load(path, nil); len(config.Problems(err)) != c.problems {
+			t.Errorf("ping: %s, interval: %s: %v", c.ping, c.interval, err)
+		}
+	}
+}

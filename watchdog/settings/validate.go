@@ -46,8 +46,9 @@ func (c Config) Validate(key string) error {
 	}
 	// Otherwise a round in an outage would run into the next.
 	if longest := time.Duration(c.Ping.Count) * (c.Ping.Spacing + c.Ping.Timeout); c.Ping.Count > 0 && longest >= c.Interval {
-		errs = append(errs, config.Invalid(k("interval"), c.Interval,
-			fmt.Sprintf("more than ping.count * (ping.spacing + ping.timeout), which is %s: a round has to end before the next begins", longest)))
+		errs = append(errs, config.RestingOn(config.Invalid(k("interval"), c.Interval,
+			fmt.Sprintf("more than ping.count * (ping.spacing + ping.timeout), which is %s: a round has to end before the next begins", longest)),
+			k("ping", "count"), k("ping", "spacing"), k("ping", "timeout")))
 	}
 	return errors.Join(errs...)
 }
