@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"karui/cache"
 	"karui/convert"
 	"karui/internal/origintest"
 	"karui/proxy/origin"
@@ -101,6 +103,18 @@ func TestMissingImageIsRememberedForTheShortLifetime(t *testing.T) {
 	r.want(r.get("/a.jpg", takesWebP), 200, jpg, map[string]string{"X-Karui": "miss"})
 	r.idle()
 	r.want(r.get("/a.jpg", takesWebP), 200, webp(jpg), map[string]string{"X-Karui": "hit"})
+}
+
+func TestEntryThatAVolumeOutOfUseTurnsAwayIsNotLogged(t *testing.T) {
+	r := newRig(t)
+	r.proxy.stored(fmt.Errorf("put: %w", cache.ErrUnavailable))
+	if said := r.log.String(); strings.Contains(said, "cannot be written") {
+		t.Errorf("logged: %s", said)
+	}
+	r.proxy.stored(errors.New("another"))
+	if said := r.log.String(); !strings.Contains(said, `msg="cache cannot be written" error=another`) {
+		t.Errorf("logged: %s", said)
+	}
 }
 
 func TestUnreachableOrigin(t *testing.T) {

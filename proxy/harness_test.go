@@ -261,13 +261,18 @@ func (r *rig) idle() {
 	r.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	if err := r.proxy.work.wait(ctx); err != nil {
-		r.tb.Fatalf("work is still under way: %v", err)
+	wait := func() {
+		if err := r.proxy.work.wait(ctx); err != nil {
+			r.tb.Fatalf("work is still under way: %v", err)
+		}
 	}
-	// A flight is still known for an instant after its task.
+	wait()
+	// A flight is still known for an instant after its task, and one that a refresh
+	// began is known before it counts as work.
 	for r.proxy.Flights().Flights > 0 && ctx.Err() == nil {
 		runtime.Gosched()
 	}
+	wait()
 }
 
 // warm makes a path's variant and waits until it is stored.

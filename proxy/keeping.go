@@ -25,7 +25,10 @@ func (p *Proxy) stored(err error) {
 	case err == nil,
 		// Somebody fetched later, or the entry was evicted meanwhile.
 		errors.Is(err, cache.ErrSuperseded), errors.Is(err, cache.ErrGone), errors.Is(err, cache.ErrClosed),
-		errors.Is(err, cache.ErrTooLarge):
+		errors.Is(err, cache.ErrTooLarge),
+		// The cache has said once why a volume is out of use; a line for each entry
+		// that it turns away meanwhile would crowd out what else there is to say.
+		errors.Is(err, cache.ErrUnavailable):
 	default:
 		p.complain("cache cannot be written", "error", err)
 	}
