@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"karui/internal/command"
 	"karui/watchdog"
 	"karui/watchdog/settings"
 )
@@ -39,7 +40,7 @@ carried out.`,
 					return err
 				}
 				if len(errs) > 0 || !watchdog.AllUp(results) || !watchdog.AllRead(results) {
-					return errReported
+					return command.ErrReported
 				}
 				return nil
 			})

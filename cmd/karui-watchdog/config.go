@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"karui/internal/command"
 	"karui/internal/config"
 	"karui/watchdog/settings"
 )
@@ -26,7 +27,7 @@ func (f *configFlag) register(cmd *cobra.Command) {
 // load reads the configuration.
 func (f *configFlag) load(cmd *cobra.Command) (*config.Result[settings.Config], error) {
 	if cmd.Flags().Changed("config") && f.path == "" {
-		return nil, usageError("--config is empty: name a file, or leave it out")
+		return nil, command.Usage("--config is empty: name a file, or leave it out")
 	}
 	r, err := settings.Load(f.path, os.Environ())
 	if err != nil && f.path == "" {
@@ -53,7 +54,7 @@ func warn(cmd *cobra.Command, r *config.Result[settings.Config]) {
 }
 
 func newConfigCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := command.Group(&cobra.Command{
 		Use:   "config",
 		Short: "Checks and shows the configuration",
 		Long: `Checks and shows the configuration.
@@ -62,9 +63,7 @@ A value comes from, strongest first, an environment variable, the file, or the
 defaults. The variable of ping.count is KARUI_WATCHDOG_PING_COUNT, and so on;
 lists are JSON: KARUI_WATCHDOG_MAIL_TO='["ops@example.com"]'. A secret may be
 given as the file that holds it: file:/run/secrets/smtp.`,
-		Args: subcommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	})
 	cmd.AddCommand(newConfigCheckCommand(), newConfigPrintCommand())
 	return cmd
 }

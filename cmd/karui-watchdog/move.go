@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"karui/internal/command"
 	"karui/watchdog"
 	"karui/watchdog/distribution"
 	"karui/watchdog/event"
@@ -80,7 +81,7 @@ func newMoveCommand(want event.Order, cmd *cobra.Command) *cobra.Command {
 
 func (m *moving) run(ctx context.Context, cmd *cobra.Command, w *wiring, site string) error {
 	if !m.yes && !isTerminal(cmd.InOrStdin()) {
-		return usageError("stdin is not a terminal, so that nobody can be asked: add --yes")
+		return command.Usage("stdin is not a terminal, so that nobody can be asked: add --yes")
 	}
 	p, err := w.Preview(ctx, site, m.want)
 	if err != nil {
@@ -98,7 +99,7 @@ func (m *moving) run(ctx context.Context, cmd *cobra.Command, w *wiring, site st
 		}
 		if !sure {
 			say(cmd, "nothing was done")
-			return errReported
+			return command.ErrReported
 		}
 	}
 	moved, err := w.Move(ctx, site, m.want, person())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"karui/internal/command"
 	"karui/watchdog"
 	"karui/watchdog/settings"
 )
@@ -42,7 +43,7 @@ Exit code 0 if all points pass (warnings do not count), 1 if not.`,
 		Args: oneSite,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if r.how.Swap && r.how.NoWrite {
-				return usageError("--swap writes, and --no-write forbids it: leave one of them out")
+				return command.Usage("--swap writes, and --no-write forbids it: leave one of them out")
 			}
 			return with(cmd, &r.file, "rehearse "+args[0], diskNeeded, func(ctx context.Context, w *wiring, c settings.Config) error {
 				if err := siteArgument(c, args); err != nil {
@@ -79,7 +80,7 @@ func (r *rehearsing) run(ctx context.Context, cmd *cobra.Command, w *wiring, sit
 		return err
 	}
 	if !result.Passed {
-		return errReported
+		return command.ErrReported
 	}
 	return nil
 }

@@ -13,22 +13,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"karui/internal/command"
 	"karui/watchdog/settings"
 )
 
-// command runs a command line in this process and gives its exit code and what
+// commandLine runs a command line in this process and gives its exit code and what
 // it wrote.
-func command(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+func commandLine(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	root := newRoot()
 	root.SetIn(strings.NewReader(stdin))
-	root.SetArgs(args)
-	root.SetOut(&out)
-	root.SetErr(&errs)
-	strict(root)
-	cmd, err := root.ExecuteContextC(context.Background())
-	code = report(&errs, cmd, err)
+	code = command.Run(context.Background(), root, args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -62,7 +58,7 @@ func TestWrongUsage(t *testing.T) {
 		{"config", "check", "--config"},
 		{"check", "--config", ""},
 	} {
-		code, stdout, stderr := command(t, "", args...)
+		code, stdout, stderr := commandLine(t, "", args...)
 		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "karui-watchdog: ") || !strings.Contains(stderr, "--help'.\n") {
 			t.Errorf("%q: %d %q %q", args, code, stdout, stderr)
 		}
@@ -73,10 +69,10 @@ func TestBadConfigurationIsWrongUsage(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "none.yaml")
 	bad := file(t, "intervall: 5m\nsites: [{id: shop}]\n")
 	for _, args := range [][]string{{"run"}, {"check"}, {"status"}, {"degrade", "shop", "--yes"}, {"rehearse", "shop"}, {"config", "check"}, {"config", "print"}} {
-		if code, stdout, stderr := command(t, "", append(args, "-c", missing)...); code != 2 || stdout != "" || !strings.Contains(stderr, "no such file") {
+		if code, stdout, stderr := commandLine(t, "", append(args, "-c", missing)...); code != 2 || stdout != "" || !strings.Contains(stderr, "no such file") {
 			t.Errorf("%q: %d %q %q", args, code, stdout, stderr)
 		}
-		code, _, stderr := command(t, "", append(args, "-c", bad)...)
+		code, _, stderr := commandLine(t, "", append(args, "-c", bad)...)
 		if code != 2 || !strings.Contains(stderr, "intervall is not a known key; did you mean interval?") || !strings.Contains(stderr, "sites[0].ping_url is missing") {
 			t.Errorf("%q: %d %q", args, code, stderr)
 		}
@@ -87,19 +83,19 @@ func TestNoConfigurationAtAllNamesTheFile(t *testing.T) {
 	if _, err := os.Stat(settings.DefaultFile); err == nil {
 		t.Skip("this machine has a configuration")
 	}
-	code, _, stderr := command(t, "", "status")
+	code, _, stderr := commandLine(t, "", "status")
 	if code != 2 || !strings.Contains(stderr, settings.DefaultFile+" does not exist") || !strings.Contains(stderr, "--config") {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
 
 func TestConfigCheckAndPrint(t *testing.T) {
-	code, stdout, stderr := command(t, "", "config", "check", "-c", example)
+	code, stdout, stderr := commandLine(t, "", "config", "check", "-c", example)
 	if code != 0 || !strings.HasPrefix(stdout, "ok\n") || !strings.Contains(stdout, "1 site, a round every 5m0s") || !strings.Contains(stderr, "warning: heartbeat_url is empty") {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 	t.Setenv("KARUI_WATCHDOG_PING_COUNT", "3")
-	code, stdout, _ = command(t, "", "config", "print", "-c", example)
+	code, stdout, _ = commandLine(t, "", "config", "print", "-c", example)
 	if code != 0 || !strings.Contains(stdout, "count: 3 # KARUI_WATCHDOG_PING_COUNT") {
 		t.Errorf("%d %q", code, stdout)
 	}
@@ -114,7 +110,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 		if cmd.Name() == "help" || strings.Contains(cmd.CommandPath(), "completion") {
 			return
 		}
-		code, stdout, stderr := command(t, "", append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
+		code, stdout, stderr := commandLine(t, "", append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
 		if code != 0 || stderr != "" || !strings.Contains(stdout, cmd.Short) && !strings.Contains(stdout, cmd.Long) || len(cmd.Commands()) == 0 && !strings.Contains(stdout, "Examples:") {
 			t.Errorf("%s: %d %q %q", cmd.CommandPath(), code, stdout, stderr)
 		}

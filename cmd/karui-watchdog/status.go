@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"karui/internal/command"
 	"karui/watchdog"
 	"karui/watchdog/event"
 	"karui/watchdog/settings"
@@ -40,7 +41,7 @@ Exit code 0 if the state could be read, whatever it says.`,
 				}
 				for _, s := range status.Sites {
 					if s.Error != "" {
-						return errReported
+						return command.ErrReported
 					}
 				}
 				return nil

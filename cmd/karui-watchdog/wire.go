@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"karui/internal/command"
 	"karui/internal/config"
 	"karui/internal/logging"
 	"karui/watchdog"
@@ -139,13 +140,13 @@ func siteArgument(c settings.Config, args []string) error {
 	if len(ids) > 10 {
 		ids = append(ids[:10], "...")
 	}
-	return usageError("no site has the id %q; the configuration has %s", args[0], config.Or(ids...))
+	return command.Usage("no site has the id %q; the configuration has %s", args[0], config.Or(ids...))
 }
 
 // oneSite is the check of a command line that names a site.
 func oneSite(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usageError("%s needs the id of one site, as in '%s shop'", cmd.Name(), cmd.CommandPath())
+		return command.Usage("%s needs the id of one site, as in '%s shop'", cmd.Name(), cmd.CommandPath())
 	}
 	return nil
 }

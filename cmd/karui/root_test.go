@@ -17,6 +17,7 @@ func TestWrongUsage(t *testing.T) {
 		{"config", "check", "extra"},
 		{"completion", "tcsh"},
 		{"help", "nosuch"},
+		{"help", "config", "nosuch"},
 		{"config", "check", "--config"},
 	} {
 		code, stdout, stderr := karui(t, args...)

@@ -93,7 +93,7 @@ func strict(root *cobra.Command) {
 			Group(cmd)
 		case "help":
 			cmd.Args = func(cmd *cobra.Command, args []string) error {
-				if about, _, err := cmd.Root().Find(args); len(args) > 0 && (err != nil || about == cmd.Root()) {
+				if about, rest, err := cmd.Root().Find(args); len(args) > 0 && (err != nil || about == cmd.Root() || len(rest) > 0) {
 					return Usage("no help on %q: there is no such command", strings.Join(args, " "))
 				}
 				return nil
