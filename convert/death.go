@@ -1,8 +1,9 @@
 package convert
 
 import (
-	"os"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // Exit codes of a worker. Everything else, signals included, is a crash.
@@ -17,14 +18,33 @@ const (
 	exitCPU = 5
 )
 
-// causeOfDeath reads the cause from how a process ended that nobody here killed.
-func causeOfDeath(s *os.ProcessState) Cause {
-	status, ok := s.Sys().(syscall.WaitStatus)
-	switch {
-	case !ok:
-		return CauseCrash
-	case status.Exited() && status.ExitStatus() == exitCPU:
+// causeOfDeath tells why a dead process ended that nobody here killed.
+func (p *process) causeOfDeath() Cause {
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ok && status.Exited() && status.ExitStatus() == exitCPU {
 		return CauseTimeout
 	}
+	// A worker that grows fast meets the kernel's limit before its memory is looked at from here. Whoever asked for
+	// the memory ends the process in a way of its own, and says why.
+	timer := time.NewTimer(stopGrace)
+	defer timer.Stop()
+	select {
+	case <-p.said:
+	case <-timer.C:
+	}
+	if p.starved.Load() {
+		return CauseMemory
+	}
 	return CauseCrash
+}
+
+// refusedMemory tells whether a line on stderr is the last word of a process that got no more memory: of Go's runtime,
+// of C++, of GLib, or of the race detector.
+func refusedMemory(line string) bool {
+	for _, words := range []string{"out of memory", "cannot allocate memory", "Cannot allocate memory", "std::bad_alloc", "failed to allocate"} {
+		if strings.Contains(line, words) {
+			return true
+		}
+	}
+	return false
 }

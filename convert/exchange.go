@@ -140,7 +140,7 @@ func (p *process) died(v verdict) verdict {
 	v.fault = p.killedFor()
 	v.detail = p.cmd.ProcessState.String()
 	if v.fault == "" {
-		v.fault = causeOfDeath(p.cmd.ProcessState)
+		v.fault = p.causeOfDeath()
 	}
 	if v.fault == CauseGarbage && p.readErr != nil {
 		v.detail = p.readErr.Error()

@@ -88,6 +88,9 @@ type process struct {
 	cause   atomic.Pointer[Cause] // the first reason for which it was killed from here
 	dead    chan struct{}         // closed when it was waited for
 	readers sync.WaitGroup
+	// said is closed when all of the worker's stderr was read; starved tells whether it complained of too little memory.
+	said    chan struct{}
+	starved atomic.Bool
 
 	jobs    int
 	failed  bool          // the last job made no variant
@@ -133,7 +136,7 @@ func startProcess(ctx context.Context, s *starter, c command, cfg Config, log *s
 	// Only the worker's own end may keep the readers below from an end.
 	_, _ = errWrite.Close(), theirs.Close()
 	p := &process{
-		cmd: cmd, conn: ours, frames: make(chan frame), dead: make(chan struct{}),
+		cmd: cmd, conn: ours, frames: make(chan frame), dead: make(chan struct{}), said: make(chan struct{}),
 		log: log.With("worker", cmd.Process.Pid),
 	}
 	p.readers.Add(2)
@@ -225,11 +228,16 @@ const stderrMost = 16 << 10
 
 func (p *process) readErrors(r *os.File) {
 	defer p.readers.Done()
+	defer close(p.said)
 	defer func() { _ = r.Close() }()
 	lines := bufio.NewScanner(io.LimitReader(r, stderrMost))
 	lines.Buffer(make([]byte, 0, 1024), stderrMost)
 	for lines.Scan() {
-		p.log.Debug("worker says", "line", lines.Text())
+		line := lines.Text()
+		p.log.Debug("worker says", "line", line)
+		if refusedMemory(line) {
+			p.starved.Store(true)
+		}
 	}
 	_, _ = io.Copy(io.Discard, r)
 }
