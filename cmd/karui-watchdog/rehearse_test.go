@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -261,6 +263,12 @@ func TestInterruptedSwapIsRestored(t *testing.T) {
 	}
 }
 
+// pending tells whether the kernel still holds signals for a process.
+func pending(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return err == nil && !strings.Contains(string(status), "ShdPnd:\t0000000000000000")
+}
+
 func interrupt(t *testing.T, signals []syscall.Signal) {
 	l := newLab(t)
 	l.SetDeployDelay(time.Hour)
@@ -269,7 +277,8 @@ func interrupt(t *testing.T, signals []syscall.Signal) {
 	l.eventually("degraded", func() bool { return l.direct() })
 	for _, s := range signals {
 		p.signal(s)
-		time.Sleep(20 * time.Millisecond) // or the two may become one
+		// Or two of a kind become one.
+		l.eventually("signal taken", func() bool { return !pending(p.cmd.Process.Pid) })
 	}
 	if code := p.wait(); code != 1 || l.direct() || !strings.Contains(p.stderr.String(), "interrupted: restoring") || !strings.Contains(p.stdout.String(), "shop: interrupted") {
 		t.Errorf("%d, true origin first: %v\n%s%s", code, l.direct(), &p.stdout, &p.stderr)
