@@ -11,6 +11,8 @@ const (
 	Converted Code = "converted"
 	// NotSmaller: the variant would not have been smaller by at least 2 %.
 	NotSmaller Code = "not_smaller"
+	// NotTried stands only in an [Outcome]: an earlier format was made, so that nothing is known about this one.
+	NotTried Code = "not_tried"
 
 	// From the header alone, by [MakePlan].
 	NotConvertible  Code = "not_convertible"  // no JPEG, PNG or GIF
@@ -25,6 +27,7 @@ const (
 	TooManyFrames   Code = "too_many_frames"  // more than the decoder reads
 	TooLarge        Code = "too_large"        // over convert.max_bytes
 	TooSlow         Code = "too_slow"         // would take over half of convert.timeout
+	CannotAnimate   Code = "cannot_animate"   // an animation, and the format is made of still pictures only
 	Empty           Code = "empty"            // no pixels, or no frames
 	Broken          Code = "broken"           // the header, or later the pixel data, is not valid
 	Truncated       Code = "truncated"        // cut off
@@ -32,19 +35,24 @@ const (
 	// From the attempt.
 	DecodeFailed Code = "decode_failed" // the decoder refused it, and not for being cut off
 	EncodeFailed Code = "encode_failed"
-	Mismatch     Code = "mismatch"      // the result is not the picture that the header announced
-	Crashed      Code = "crashed"       // the worker died on it
-	OutOfMemory  Code = "out_of_memory" // the worker outgrew convert.worker_memory
-	Timeout      Code = "timeout"       // the worker ran out of convert.timeout
-	Quarantined  Code = "quarantined"   // crashed or timed out before, within the last day
-	QueueFull    Code = "queue_full"    // no worker became free within convert.queue_wait
-	Unavailable  Code = "unavailable"   // no worker could be started
+	// Graphic: a flat drawing with sharp edges, which the format would blur or not make smaller.
+	Graphic Code = "graphic"
+	// NoEncoder: the libraries of this machine cannot write the format.
+	NoEncoder   Code = "no_encoder"
+	Mismatch    Code = "mismatch"      // the result is not the picture that the header announced
+	Crashed     Code = "crashed"       // the worker died on it
+	OutOfMemory Code = "out_of_memory" // the worker outgrew convert.worker_memory
+	Timeout     Code = "timeout"       // the worker ran out of convert.timeout
+	Quarantined Code = "quarantined"   // crashed or timed out before, within the last day
+	QueueFull   Code = "queue_full"    // no worker became free within convert.queue_wait
+	Unavailable Code = "unavailable"   // no worker could be started
 )
 
 // Settled reports whether an outcome of this kind would be the same tomorrow, so that a marker may be kept. The
-// passing troubles are a timeout (one more attempt is made), a full queue and missing workers.
+// passing troubles are a timeout (one more attempt is made), a full queue and missing workers; and what was not tried
+// settles nothing.
 func (c Code) Settled() bool {
-	return c != Timeout && c != QueueFull && c != Unavailable
+	return c != Timeout && c != QueueFull && c != Unavailable && c != NotTried
 }
 
 // Decision is what was decided about one image, and why.

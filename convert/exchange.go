@@ -116,7 +116,7 @@ func implausible(r result, body []byte, id uint64) string {
 		return "a negative amount"
 	}
 	switch r.Code {
-	case Converted, NotSmaller, NotConvertible, OddCanvas, TooSlow, Broken, Truncated, DecodeFailed, EncodeFailed, Mismatch:
+	case Converted, NotSmaller, NotConvertible, OddCanvas, TooSlow, Graphic, NoEncoder, Broken, Truncated, DecodeFailed, EncodeFailed, Mismatch:
 		return ""
 	}
 	return fmt.Sprintf("code %q, which workers do not use", r.Code) // it would become a label in metrics

@@ -16,6 +16,9 @@ type Plan struct {
 	Keep bool
 	// Decision says why the original is kept; the zero value when it is to be converted.
 	Decision Decision
+	// Outcomes has each format of [Options.Formats] once, in that order: those before Target with the reason why they
+	// cannot be made, Target and those behind it as [NotTried]. When Keep, each has its reason.
+	Outcomes []Outcome `json:"-"`
 
 	// Source is the format of the original.
 	Source header.Format
@@ -45,11 +48,11 @@ type Plan struct {
 // The info must come without an error from [header.Parse]; [PlanWhole] does both.
 func MakePlan(info header.Info, size int64, opt Options, cfg Config) Plan {
 	if d, keep := refuse(info, true, size, opt, cfg); keep {
-		return keepFor(info, d)
+		return keepFor(info, d, opt)
 	}
 	if info.Format == header.GIF {
 		if d, keep := refuseWholeGIF(info); keep {
-			return keepFor(info, d)
+			return keepFor(info, d, opt)
 		}
 	}
 	return chooseTarget(info, opt, cfg)
@@ -67,37 +70,37 @@ func planWhole(info header.Info, err error, size int64, opt Options, cfg Config)
 	case err == nil:
 		return MakePlan(info, size, opt, cfg)
 	case info.Format == header.Unknown, errors.Is(err, header.ErrUnsupported):
-		return keepFor(info, notConvertible(info.Format))
+		return keepFor(info, notConvertible(info.Format), opt)
 	case errors.Is(err, header.ErrShort):
-		return keepFor(info, Decide(Truncated, fmt.Sprintf("cut off inside the header, after %d bytes", size)))
+		return keepFor(info, Decide(Truncated, fmt.Sprintf("cut off inside the header, after %d bytes", size)), opt)
 	}
-	return keepFor(info, Decide(Broken, err.Error()))
+	return keepFor(info, Decide(Broken, err.Error()), opt)
 }
 
-func keepFor(info header.Info, d Decision) Plan {
-	return Plan{Keep: true, Decision: d, Source: info.Format}
+// keepFor is the plan to keep an original for a reason that holds for every format.
+func keepFor(info header.Info, d Decision, opt Options) Plan {
+	outcomes := newPassing(opt.Formats)
+	outcomes.all(d)
+	return Plan{Keep: true, Decision: d, Outcomes: outcomes, Source: info.Format}
 }
 
 // chooseTarget takes the first of the viewer's formats that can hold the picture and is made in time.
 func chooseTarget(info header.Info, opt Options, cfg Config) Plan {
-	d := Decide(NotAccepted, "the viewer takes no format that is made here")
-	for _, f := range opt.Formats {
+	outcomes := newPassing(opt.Formats)
+	for _, f := range outcomes.left() {
 		e, ok := encoderOf(f)
 		if !ok || !e.made || f == info.Format {
+			outcomes.set(f, Decide(NotAccepted, fmt.Sprintf("the viewer takes no format that is made here: not %s", f)))
 			continue
 		}
 		plan, refusal, fits := e.plan(info, opt, cfg)
 		if fits {
+			plan.Outcomes = outcomes
 			return plan
 		}
-		if d.Code == NotAccepted {
-			d = refusal
-		} else {
-			// The last format is the one that was tried for being the cheapest: its code stands for all.
-			d = Decide(refusal.Code, d.Reason+"; "+refusal.Reason)
-		}
+		outcomes.set(f, refusal)
 	}
-	return keepFor(info, d)
+	return Plan{Keep: true, Decision: outcomes.sum(), Outcomes: outcomes, Source: info.Format}
 }
 
 // plan works out the conversion to one format, or why it cannot be.

@@ -31,8 +31,10 @@ type Result struct {
 	// Format is the variant's format, [header.Unknown] without a variant.
 	Format   header.Format
 	Decision Decision
+	// Outcomes has each format of [Options.Formats] once, in that order, with what was decided about it.
+	Outcomes []Outcome
 
-	// Info is the header of the original as far as it could be read, Plan what was to be done.
+	// Info is the header of the original as far as it could be read, Plan what was to be done in the end.
 	Info header.Info
 	Plan Plan
 	// Width, Height and Frames are the variant's.
@@ -41,7 +43,7 @@ type Result struct {
 	Lossless bool
 	// Encoded is the size in bytes of what was encoded, also when it was not smaller and dropped; 0 for nothing.
 	Encoded int64
-	// CPU is the CPU time that the worker took.
+	// CPU is the CPU time that workers took, over all formats that were tried.
 	CPU time.Duration
 }
 
@@ -160,22 +162,8 @@ func (p *Pool) enter() bool {
 
 func (p *Pool) leave() { p.wg.Done() }
 
-// Convert makes the variant that opt asks for, or says why the original is to be answered. The source must be whole
-// and must not change until the call returns, whatever it returns: a caller who leaves early leaves its source to
-// others who want the same conversion.
-//
-// The error is that of ctx, or [ErrClosed]; everything else is a [Decision]. A conversion outlives its callers: one
-// that all of them have left is finished all the same, within the pool's limits.
-func (p *Pool) Convert(ctx context.Context, source []byte, opt Options) (Result, error) {
-	if err := ctx.Err(); err != nil {
-		return Result{}, err
-	}
-	info, plan := PlanWhole(source, opt, p.cfg)
-	if plan.Keep {
-		r := Result{Decision: plan.Decision, Info: info, Plan: plan}
-		p.tally.decided(r, len(source))
-		return r, nil
-	}
+// attempt makes one format, together with all others who want the same at this time.
+func (p *Pool) attempt(ctx context.Context, source []byte, info header.Info, plan Plan) (Result, error) {
 	f, err := p.join(ctx, p.flightKey(source, plan), source, info, plan)
 	if err == nil && !bytes.Equal(f.source, source) {
 		// Two originals with the same hash: the second one flies alone.

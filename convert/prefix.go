@@ -40,7 +40,7 @@ func (p *Prefix) Decide(prefix []byte) (plan Plan, decided bool) {
 		return planWhole(info, err, size, p.opt, p.cfg), true
 	}
 	if d, keep := refuse(info, err == nil, size, p.opt, p.cfg); keep {
-		return keepFor(info, d), true
+		return keepFor(info, d, p.opt), true
 	}
 	if info.Width == 0 || info.Height == 0 {
 		return Plan{Source: info.Format}, false

@@ -7,6 +7,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"karui/convert/header"
@@ -59,7 +60,7 @@ func TestPrefixDecidesEarly(t *testing.T) {
 		decidedAt := -1
 		for n := range len(c.body) {
 			plan, decided := p.Decide(c.body[:n])
-			if once, same := PlanPrefix(c.body[:n], c.size, c.opt, cfg); once != plan || same != decided {
+			if once, same := PlanPrefix(c.body[:n], c.size, c.opt, cfg); !reflect.DeepEqual(once, plan) || same != decided {
 				t.Fatalf("%s: %d bytes: at once %+v %v, growing %+v %v", c.name, n, once, same, plan, decided)
 			}
 			if !decided {
@@ -126,7 +127,7 @@ func TestPrefixAgreesWithWhole(t *testing.T) {
 			if plan.Keep != whole.Keep && whole.Decision.Code != Truncated && whole.Decision.Code != Broken {
 				t.Errorf("%s: after %d of %d bytes %+v, whole %+v (%+v)", file, n, len(body), plan, whole, info)
 			}
-			if plan.Keep && !whole.Keep || !plan.Keep && !whole.Keep && plan != whole {
+			if plan.Keep && !whole.Keep || !plan.Keep && !whole.Keep && !reflect.DeepEqual(plan, whole) {
 				t.Errorf("%s: after %d of %d bytes %+v, whole %+v", file, n, len(body), plan, whole)
 			}
 		}
