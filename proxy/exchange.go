@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"karui/internal/sabotage"
 	"karui/proxy/origin"
 	"karui/proxy/rules"
 )
@@ -78,6 +79,9 @@ func (x *exchange) send(rep reply) {
 	if x.negotiated {
 		h["Vary"] = []string{rules.VaryAccept(h["Vary"])}
 	}
+	if sabotage.Vary {
+		delete(h, "Vary")
+	}
 	x.closeIfNeeded(h)
 	if x.set.edge.DebugHeaders {
 		h[didHeader] = []string{string(rep.did)}
@@ -88,7 +92,8 @@ func (x *exchange) send(rep reply) {
 
 	status, write := rep.status, rep.write
 	switch {
-	case rep.conditional && rules.NoneMatches(x.r.Header["If-None-Match"], rep.etag):
+	case rep.conditional && (rules.NoneMatches(x.r.Header["If-None-Match"], rep.etag) ||
+		sabotage.ForeignETag && x.r.Header.Get("If-None-Match") != ""):
 		for _, name := range describing {
 			delete(h, name)
 		}
@@ -193,6 +198,9 @@ func (x *exchange) plain(status int, extra http.Header, text string) {
 		h[name] = values
 	}
 	h["Cache-Control"] = []string{"no-store"}
+	if sabotage.Keep503 {
+		h["Cache-Control"] = []string{"public, max-age=60"}
+	}
 	h["Content-Length"] = []string{strconv.Itoa(len(text))}
 	if x.negotiated {
 		h["Vary"] = []string{"Accept"}

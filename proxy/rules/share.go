@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"karui/internal/sabotage"
 )
 
 // Shareable tells whether one answer may be given to several viewers and kept:
@@ -14,7 +16,7 @@ import (
 // Accept and Accept-Encoding need no key, because a fetch never carries the
 // viewer's.
 func Shareable(h http.Header, keyed []string) (bool, string) {
-	if len(h.Values("Set-Cookie")) > 0 {
+	if len(h.Values("Set-Cookie")) > 0 && !sabotage.SetCookie {
 		return false, "the answer sets a cookie"
 	}
 	cc := ParseCacheControl(h.Values("Cache-Control"))
