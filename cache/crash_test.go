@@ -126,25 +126,35 @@ const crashRoomy = 1 << 30
 // TestCrash kills a process that writes, again and again, at random instants, and
 // looks afterwards: what was put and acknowledged is there, what was deleted is
 // not, what was under way is one or the other, and every byte is right.
-func TestCrash(t *testing.T) { killAgainAndAgain(t, 50, crashRoomy) }
+func TestCrash(t *testing.T) { killAgainAndAgain(t, 140, crashRoomy) }
 
-// With a volume that is always full, entries may also be gone.
-func TestCrashWhileEvicting(t *testing.T) { killAgainAndAgain(t, 15, 1<<20) }
+// With a volume that is always full, entries may also be gone, and the files stay
+// within max_size.
+func TestCrashWhileEvicting(t *testing.T) { killAgainAndAgain(t, 60, 1<<20) }
+
+// number gives what an environment variable says, else standard.
+func number(t *testing.T, name string, standard uint64) uint64 {
+	t.Helper()
+	s := os.Getenv(name)
+	if s == "" {
+		return standard
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
 
 // killAgainAndAgain does the given number of rounds, or KARUI_TEST_CRASH_ROUNDS.
+// KARUI_TEST_CRASH_SEED repeats the lives of an earlier run, as far as the machine does.
 func killAgainAndAgain(t *testing.T, rounds int, limit int64) {
 	if testing.Short() {
 		rounds = 5
 	}
-	if s := os.Getenv("KARUI_TEST_CRASH_ROUNDS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rounds = n
-	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	rounds = int(number(t, "KARUI_TEST_CRASH_ROUNDS", uint64(rounds)))
+	seed := number(t, "KARUI_TEST_CRASH_SEED", uint64(time.Now().UnixNano()))
+	t.Logf("KARUI_TEST_CRASH_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	may := map[Key][]int64{} // the serials that may be stored, 0 for nothing
@@ -228,7 +238,19 @@ func checkAfterCrash(t *testing.T, dir string, limit int64, may map[Key][]int64)
 	for _, name := range filesIn(t, filepath.Join(dir, "tmp")) {
 		t.Errorf("left over: %s", name)
 	}
-	if n := c.Stats().Volumes[0].Broken; n != 0 {
-		t.Errorf("%d broken files: a kill alone must not make any", n)
+	s := c.Stats().Volumes[0]
+	if s.Broken != 0 {
+		t.Errorf("%d broken files: a kill alone must not make any", s.Broken)
+	}
+	var real int64
+	for _, name := range filesIn(t, dir) {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		real += onDisk(info)
+	}
+	if real > limit || real != s.Bytes {
+		t.Errorf("%d bytes on disk, %d counted, the limit is %d", real, s.Bytes, limit)
 	}
 }

@@ -39,6 +39,7 @@ func (v *volume) clearTemporary(ctx context.Context) {
 
 func (v *volume) loadAll(ctx context.Context) {
 	start := v.now()
+	sweep := newSweep(v)
 	v.mu.Lock()
 	epoch := v.epoch
 	loaded := v.loaded
@@ -53,7 +54,7 @@ func (v *volume) loadAll(ctx context.Context) {
 		if loaded[i] {
 			continue
 		}
-		if err := v.loadFolder(ctx, i, epoch); err != nil {
+		if err := v.loadFolder(ctx, i, epoch, sweep); err != nil {
 			if ctx.Err() == nil {
 				v.fault(err, false)
 				v.log.Warn("cache volume not loaded, its entries are looked up on disk", "err", err)
@@ -63,17 +64,18 @@ func (v *volume) loadAll(ctx context.Context) {
 	}
 	v.measure()
 	if s := v.stats(); s.Loaded {
+		sweep.end()
 		v.log.Info("cache volume loaded", "files", s.Files, "bytes", s.Bytes, "took", v.now().Sub(start).Round(time.Millisecond))
 	}
 }
 
-func (v *volume) loadFolder(ctx context.Context, i, epoch int) error {
+func (v *volume) loadFolder(ctx context.Context, i, epoch int, sweep *sweep) error {
 	sub := fmt.Sprintf("%02x", i)
 	dir := v.path + "/entries/" + sub
 	err := v.files.Names(dir, func(name string) bool {
 		// A name that is none of ours is left alone: somebody else put it there.
 		if h, ok := parseHash(name); ok && name[:2] == sub {
-			v.loadFile(h, dir+"/"+name, epoch)
+			v.loadFile(h, dir+"/"+name, epoch, sweep)
 		}
 		return ctx.Err() == nil
 	})
@@ -93,7 +95,7 @@ func (v *volume) loadFolder(ctx context.Context, i, epoch int) error {
 
 // loadFile holds the key's lock so that no Delete comes between the look at the
 // file and the record.
-func (v *volume) loadFile(h hash, name string, epoch int) {
+func (v *volume) loadFile(h hash, name string, epoch int, sweep *sweep) {
 	lock := v.keyLock(h)
 	lock.Lock()
 	defer lock.Unlock()
@@ -111,6 +113,10 @@ func (v *volume) loadFile(h hash, name string, epoch int) {
 		if err := v.unlink(h); err == nil {
 			v.broken.Add(1)
 		}
+		return
+	}
+	if sweep.foreign(name) && v.unlink(h) == nil {
+		sweep.removed++
 		return
 	}
 	v.mu.Lock()

@@ -273,11 +273,11 @@ func (f *faultyFile) Close() error {
 	return err
 }
 
-// filesIn lists the files under dir, without the lock.
+// filesIn lists the files under dir, without those that belong to the folder as a whole.
 func filesIn(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && d.Name() != "lock" {
+		if err == nil && !d.IsDir() && d.Name() != "lock" && d.Name() != "format" {
 			names = append(names, path)
 		}
 		return err

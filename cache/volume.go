@@ -21,6 +21,7 @@ import (
 // The volume's folder:
 //
 //	lock          held with flock while a process uses the folder
+//	format        the version of the files in it, once they have been looked through
 //	tmp/          files being written
 //	entries/ab/   files whose name (the key's hash) begins with ab
 //
