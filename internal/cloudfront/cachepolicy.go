@@ -23,6 +23,14 @@ type CachePolicy struct {
 	// QueryAll puts the whole query into the key; else only the named ones.
 	QueryAll bool
 	Queries  []string
+
+	// CookieAll puts all cookies into the key; else only the named ones.
+	CookieAll bool
+	Cookies   []string
+
+	// Encodings puts the viewer's Accept-Encoding into the key, reduced to br
+	// and gzip, and sends it on.
+	Encodings bool
 }
 
 type namesXML struct {
@@ -45,9 +53,11 @@ type cachePolicyXML struct {
 
 type cacheKeyXML struct {
 	Gzip            bool      `xml:"EnableAcceptEncodingGzip"`
+	Brotli          bool      `xml:"EnableAcceptEncodingBrotli"`
 	HeaderBehavior  string    `xml:"HeadersConfig>HeaderBehavior"`
 	Headers         *namesXML `xml:"HeadersConfig>Headers,omitempty"`
 	CookieBehavior  string    `xml:"CookiesConfig>CookieBehavior"`
+	Cookies         *namesXML `xml:"CookiesConfig>Cookies,omitempty"`
 	QueryBehavior   string    `xml:"QueryStringsConfig>QueryStringBehavior"`
 	QueryParameters *namesXML `xml:"QueryStringsConfig>QueryStrings,omitempty"`
 }
@@ -79,7 +89,7 @@ func (d *Double) getCachePolicy(c *call) (reply, *failure) {
 	if !ok {
 		return reply{}, failf(http.StatusNotFound, "NoSuchCachePolicy", "The specified cache policy does not exist.")
 	}
-	key := cacheKeyXML{Gzip: true, HeaderBehavior: "none", CookieBehavior: "none", QueryBehavior: "none"}
+	key := cacheKeyXML{Gzip: p.Encodings, Brotli: p.Encodings, HeaderBehavior: "none", CookieBehavior: "none", QueryBehavior: "none"}
 	if len(p.Headers) > 0 {
 		key.HeaderBehavior, key.Headers = "whitelist", &namesXML{Quantity: len(p.Headers), Names: p.Headers}
 	}
@@ -88,6 +98,12 @@ func (d *Double) getCachePolicy(c *call) (reply, *failure) {
 		key.QueryBehavior = "all"
 	case len(p.Queries) > 0:
 		key.QueryBehavior, key.QueryParameters = "whitelist", &namesXML{Quantity: len(p.Queries), Names: p.Queries}
+	}
+	switch {
+	case p.CookieAll:
+		key.CookieBehavior = "all"
+	case len(p.Cookies) > 0:
+		key.CookieBehavior, key.Cookies = "whitelist", &namesXML{Quantity: len(p.Cookies), Names: p.Cookies}
 	}
 	body := mustXML(cachePolicyXML{
 		Namespace: Namespace, ID: p.ID, Modified: xmlTime(d.now()), Name: p.Name,

@@ -14,6 +14,7 @@ import (
 type version struct {
 	raw      []byte
 	root     *node
+	config   *Config
 	etag     string
 	made     time.Time
 	deployed time.Time
@@ -51,7 +52,7 @@ func (x *distribution) status(now time.Time) string {
 // add appends a version. Versions propagate in order, so none takes effect
 // before the one made before it.
 func (x *distribution) add(raw []byte, root *node, now time.Time, delay time.Duration) version {
-	v := version{raw: slices.Clone(raw), root: root, etag: newID("E", 13), made: now, deployed: now.Add(delay)}
+	v := version{raw: slices.Clone(raw), root: root, config: configOf(root), etag: newID("E", 13), made: now, deployed: now.Add(delay)}
 	if n := len(x.versions); n > 0 && x.versions[n-1].deployed.After(v.deployed) {
 		v.deployed = x.versions[n-1].deployed
 	}
@@ -92,7 +93,7 @@ func (d *Double) PutDistribution(id string, config []byte) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if fail := validate(root, d.policies); fail != nil {
+	if fail := d.validate(root); fail != nil {
 		return fmt.Errorf("distribution %s: %w", id, fail)
 	}
 	x, delay := d.distributions[id], d.deployDelay
@@ -207,7 +208,7 @@ func (d *Double) updateDistribution(c *call) (reply, *failure) {
 	if root.text("CallerReference") != current.root.text("CallerReference") {
 		return reply{}, failf(http.StatusBadRequest, "IllegalUpdate", "The update contains modifications that are not allowed.")
 	}
-	if fail := validate(root, d.policies); fail != nil {
+	if fail := d.validate(root); fail != nil {
 		return reply{}, fail
 	}
 	x.settle(d.now())

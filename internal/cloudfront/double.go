@@ -16,8 +16,9 @@
 // Not guaranteed: it knows the actions listed in action.go and no others, it
 // checks only part of what AWS checks in a distribution, evaluates no
 // conditions in policies, keeps everything in memory, and its error messages
-// follow those of AWS only where one is known. It serves no viewers: a data
-// plane reads what it needs through Deployed, CachePolicy and Invalidations.
+// follow those of AWS only where one is known. It serves no viewers: package
+// edge does, which reads what it needs through DeployedAt, CachePolicy,
+// OriginRequestPolicy, Function and InvalidationsAfter.
 package cloudfront
 
 import (
@@ -62,18 +63,20 @@ type Double struct {
 
 	// mu guards everything below. It is never held while a hook runs, while
 	// latency passes or while bytes go to a client.
-	mu            sync.Mutex
-	distributions map[string]*distribution
-	policies      map[string]CachePolicy
-	invalidations map[string][]*invalidation
-	iam           iamState
-	mail          mailState
-	faults        faultState
-	calls         callLog
-	deployDelay   time.Duration
-	purgeDelay    time.Duration
-	readLag       time.Duration
-	prefix        string
+	mu             sync.Mutex
+	distributions  map[string]*distribution
+	policies       map[string]CachePolicy
+	originPolicies map[string]OriginRequestPolicy
+	functions      map[string]Function
+	invalidations  map[string][]*invalidation
+	iam            iamState
+	mail           mailState
+	faults         faultState
+	calls          callLog
+	deployDelay    time.Duration
+	purgeDelay     time.Duration
+	readLag        time.Duration
+	prefix         string
 }
 
 // New makes a Double without users, roles or distributions.
@@ -85,15 +88,17 @@ func New(o Options) *Double {
 		o.Now = time.Now
 	}
 	return &Double{
-		account:       o.Account,
-		now:           o.Now,
-		distributions: make(map[string]*distribution),
-		policies:      make(map[string]CachePolicy),
-		invalidations: make(map[string][]*invalidation),
-		iam:           newIAMState(),
-		faults:        newFaultState(),
-		deployDelay:   o.DeployDelay,
-		purgeDelay:    o.InvalidationDelay,
+		account:        o.Account,
+		now:            o.Now,
+		distributions:  make(map[string]*distribution),
+		policies:       make(map[string]CachePolicy),
+		originPolicies: make(map[string]OriginRequestPolicy),
+		functions:      make(map[string]Function),
+		invalidations:  make(map[string][]*invalidation),
+		iam:            newIAMState(),
+		faults:         newFaultState(),
+		deployDelay:    o.DeployDelay,
+		purgeDelay:     o.InvalidationDelay,
 	}
 }
 

@@ -40,6 +40,18 @@ func (d *Double) Invalidations(id string) []Invalidation {
 	return out
 }
 
+// InvalidationsAfter lists those of a distribution without the first n, for a
+// data plane that has seen those.
+func (d *Double) InvalidationsAfter(id string, n int) []Invalidation {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []Invalidation
+	for _, v := range d.invalidations[id][min(n, len(d.invalidations[id])):] {
+		out = append(out, Invalidation{ID: v.id, Paths: slices.Clone(v.paths), Made: v.made, Done: v.done})
+	}
+	return out
+}
+
 type invalidationXML struct {
 	XMLName   xml.Name `xml:"Invalidation"`
 	Namespace string   `xml:"xmlns,attr"`

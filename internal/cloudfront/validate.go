@@ -36,14 +36,14 @@ var (
 	}
 )
 
-// validate checks a DistributionConfig. policies are the known cache policies.
-func validate(c *node, policies map[string]CachePolicy) *failure {
+// validate checks a DistributionConfig; callers hold mu.
+func (d *Double) validate(c *node) *failure {
 	for _, check := range []func(*node) *failure{checkRequired, checkQuantities, checkOrigins, checkGroups, checkErrorResponses} {
 		if fail := check(c); fail != nil {
 			return fail
 		}
 	}
-	return checkBehaviors(c, policies)
+	return d.checkBehaviors(c)
 }
 
 func malformed(format string, args ...any) *failure {
@@ -231,7 +231,7 @@ func checkErrorResponses(c *node) *failure {
 	return nil
 }
 
-func checkBehaviors(c *node, policies map[string]CachePolicy) *failure {
+func (d *Double) checkBehaviors(c *node) *failure {
 	targets := ids(c, true)
 	origins := ids(c, false)
 	behaviors := append([]*node{c.at("DefaultCacheBehavior")}, c.items("CacheBehavior", "CacheBehaviors")...)
@@ -249,8 +249,16 @@ func checkBehaviors(c *node, policies map[string]CachePolicy) *failure {
 		if !slices.Contains(origins, target) && writes(b) {
 			return invalidArgument("The parameter AllowedMethods cannot include POST, PUT, PATCH, or DELETE for a cached behavior associated with an origin group.")
 		}
-		if fail := checkCaching(b, policies); fail != nil {
+		if fail := checkCaching(b, d.policies); fail != nil {
 			return fail
+		}
+		if fail := checkFunctions(b, d.functions); fail != nil {
+			return fail
+		}
+		if id := b.text("OriginRequestPolicyId"); id != "" {
+			if _, ok := d.originPolicies[id]; !ok {
+				return failf(http.StatusNotFound, "NoSuchOriginRequestPolicy", "The specified origin request policy does not exist.")
+			}
 		}
 	}
 	return nil
