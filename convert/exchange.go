@@ -8,8 +8,14 @@ import (
 	"karui/internal/units"
 )
 
-// wallFactor is how much longer than its CPU time a conversion may take on the clock.
-const wallFactor = 3
+const (
+	// wallFactor is how much longer than its CPU time a conversion may take on the clock.
+	wallFactor = 3
+	// takeLimit is how long a worker may take to read a job, which takes it a few milliseconds.
+	takeLimit = 10 * time.Second
+	// stoppedMost is how many times in a row, at watchEvery, a worker may be found stopped by a signal.
+	stoppedMost = 2
+)
 
 // verdict is how one job on one process ended.
 type verdict struct {
@@ -20,6 +26,7 @@ type verdict struct {
 	started bool  // the worker had read the whole job
 	detail  string
 	closed  bool // the pool was closed meanwhile
+	starved bool // it took so long since others had the processors
 }
 
 // run hands one job to the process and waits for its result. After a fault the process is dead and waited for.
@@ -51,7 +58,12 @@ func (p *process) run(ctx context.Context, j job, source []byte, memory units.Si
 func (p *process) await(ctx context.Context, j job, memory units.Size, wall <-chan time.Time) verdict {
 	look := time.NewTicker(watchEvery)
 	defer look.Stop()
+	take := time.NewTimer(takeLimit)
+	defer take.Stop()
 	var v verdict
+	var stopped int
+	var delay time.Duration // as of the first look
+	looked := false
 	fail := func(why Cause, detail string) verdict {
 		p.kill(why)
 		<-p.dead
@@ -73,6 +85,7 @@ func (p *process) await(ctx context.Context, j job, memory units.Size, wall <-ch
 					return fail(CauseGarbage, fmt.Sprintf("job %d started where %d was sent", s.ID, j.ID))
 				}
 				v.started = true
+				take.Stop()
 				continue
 			}
 			if err := f.decode(frameResult, &v.result); err != nil {
@@ -84,6 +97,9 @@ func (p *process) await(ctx context.Context, j job, memory units.Size, wall <-ch
 			v.body, v.cpu = f.body, v.result.CPU
 			return v
 		case <-look.C:
+			if !looked {
+				looked, delay = true, readDelay(p.cmd.Process.Pid)
+			}
 			u, err := readUsage(p.cmd.Process.Pid)
 			if err != nil {
 				continue // it died: the socket says so next
@@ -94,7 +110,16 @@ func (p *process) await(ctx context.Context, j job, memory units.Size, wall <-ch
 			if u.rss > int64(memory) {
 				return fail(CauseMemory, fmt.Sprintf("%d MiB held, and at most %s are given", u.rss>>20, memory))
 			}
+			if stopped++; !u.stopped {
+				stopped = 0
+			}
+			if stopped >= stoppedMost {
+				return fail(CauseStopped, "the worker was stopped by a signal")
+			}
+		case <-take.C:
+			return fail(CauseStopped, fmt.Sprintf("the worker did not take the job within %s", takeLimit))
 		case <-wall:
+			v.starved = readDelay(p.cmd.Process.Pid)-delay > wallFactor*j.Timeout/2
 			return fail(CauseTimeout, fmt.Sprintf("not done after %s on the clock", wallFactor*j.Timeout))
 		case <-ctx.Done():
 			p.kill(CauseClosed)

@@ -24,23 +24,46 @@ func (g *guards) note(name string, err error) {
 	g.on = append(g.on, name)
 }
 
-// workerNice puts workers behind the process that answers viewers.
-const workerNice = 10
+const (
+	// workerNice puts workers behind the process that answers viewers.
+	workerNice = 10
+	// slowNice puts workers for slow codecs behind those for WebP: the kernel gives them an eighth as much of a
+	// processor that both want.
+	slowNice = 19
+)
 
 // workerFiles is how many files a worker may have open. It has its socket, stdin to stderr and what the Go runtime
 // polls with; starting libvips opens its modules one after the other.
 const workerFiles = 64
 
 // lowerWorker does what must not wait until libvips is started.
-func lowerWorker() *guards {
+func lowerWorker(class Class) *guards {
 	g := &guards{}
+	nice := workerNice
+	if class == Slow {
+		nice = slowNice
+		g.note("one processor", onOneCPU())
+	}
 	// By group, since nice is a property of threads, and the group has them all; the pool gave us one of our own.
-	g.note("nice", unix.Setpriority(unix.PRIO_PGRP, 0, workerNice))
+	g.note("nice", unix.Setpriority(unix.PRIO_PGRP, 0, nice))
 	// No core dumps: they would hold people's pictures.
 	g.note("core", unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}))
 	g.note("nofile", unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: workerFiles, Max: workerFiles}))
 	g.note("fsize", unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{}))
 	return g
+}
+
+// onOneCPU checks what the pool has arranged before this process began. How many threads an encoder starts is its own
+// affair, so that nothing else bounds what a conversion takes of the machine at a time.
+func onOneCPU() error {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return err
+	}
+	if n := set.Count(); n != 1 {
+		return fmt.Errorf("free to use %d", n)
+	}
+	return nil
 }
 
 // confine takes away files, network and other processes, and bounds memory.
@@ -94,7 +117,8 @@ func parseVmData(b []byte) (int64, error) {
 }
 
 // allowedCalls is what the Go runtime, glibc's malloc and threads, and two open descriptors need. Everything else is
-// answered with "not permitted": opening files, sockets, other processes, new programs.
+// answered with "not permitted": opening files, sockets, other processes, new programs. So is sched_setaffinity, with
+// which x265 would spread over all processors.
 var allowedCalls = []string{
 	// the socket and stderr
 	"read", "write", "readv", "writev", "close", "fcntl", "fstat", "lseek", "ppoll", "poll",
@@ -102,7 +126,7 @@ var allowedCalls = []string{
 	"mmap", "munmap", "mremap", "mprotect", "madvise", "brk", "mincore", "membarrier", "prctl",
 	// threads
 	"clone", "clone3", "futex", "set_robust_list", "get_robust_list", "rseq", "exit", "exit_group", "gettid", "getpid",
-	"sched_yield", "sched_getaffinity", "sched_setaffinity", "sched_getscheduler", "sched_setscheduler",
+	"sched_yield", "sched_getaffinity", "sched_getscheduler", "sched_setscheduler",
 	"sched_getparam", "sched_get_priority_max", "sched_get_priority_min", "sched_getattr", "sched_setattr", "getcpu",
 	// signals
 	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigtimedwait", "sigaltstack", "tgkill", "restart_syscall",

@@ -69,9 +69,8 @@ func (g *pinger) ping() ([]byte, error) {
 	p := g.pool
 	g.checkup()
 	if g.proc == nil {
-		proc, _, err := startProcess(p.ctx, p.starter, p.set.command, p.cfg, p.set.log)
+		proc, _, err := p.launch(seat{class: Fast})
 		if err != nil {
-			p.tally.gone(CauseStart, false)
 			return nil, fmt.Errorf("ping: %w", err)
 		}
 		g.proc = proc
@@ -83,7 +82,7 @@ func (g *pinger) ping() ([]byte, error) {
 		if v.closed {
 			return nil, ErrClosed
 		}
-		p.tally.gone(v.fault, false)
+		p.tally.lost(v.fault)
 		return nil, fmt.Errorf("ping: the worker ended (%s): %s", v.fault, v.detail)
 	}
 	if v.result.Code != Converted {
@@ -103,14 +102,14 @@ func (g *pinger) checkup() {
 	select {
 	case <-g.proc.dead:
 		g.proc.reap()
-		g.pool.tally.gone(CauseIdle, false)
+		g.pool.tally.lost(CauseIdle)
 		g.proc = nil
 		return
 	default:
 	}
 	if g.proc.jobs >= g.pool.cfg.Recycle {
 		g.proc.stop(CauseRecycled)
-		g.pool.tally.gone(CauseRecycled, false)
+		g.pool.tally.lost(CauseRecycled)
 		g.proc = nil
 	}
 }

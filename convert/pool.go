@@ -49,9 +49,9 @@ type Result struct {
 
 // Pool converts images in worker processes. It is safe for many goroutines.
 type Pool struct {
-	cfg  Config
-	set  settings
-	jobs chan *request
+	cfg   Config
+	set   settings
+	lanes map[Class]*lane
 
 	starter    *starter
 	flights    singleflight.Group
@@ -60,8 +60,6 @@ type Pool struct {
 	tally      *tally
 	pinger     *pinger
 	lastID     atomic.Uint64
-	outage     *outage
-	guards     sync.Once // the guards of workers are logged once
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -103,12 +101,11 @@ type request struct {
 	attempts int
 }
 
-// waitersMost bounds the conversions that wait for a worker at the same time, per worker. Far more than this cannot
-// get their turn within any sensible convert.queue_wait.
-const waitersMost = 256
+func (r *request) class() Class { return classOf(r.job.Plan.Target) }
 
 // New starts a pool with its workers. It does not wait for them: a conversion that comes early waits in the queue.
-// An error means that cfg cannot be used.
+// Beside the cfg.Workers for WebP there are half as many (at least one) for slow codecs, which are started when there
+// is work for them. An error means that cfg cannot be used.
 func New(cfg Config, options ...Option) (*Pool, error) {
 	if cfg.Workers < 0 || cfg.Timeout <= 0 || cfg.QueueWait <= 0 || cfg.MaxBytes <= 0 || cfg.MaxPixels <= 0 ||
 		cfg.WorkerMemory <= 0 || cfg.Recycle <= 0 {
@@ -127,13 +124,18 @@ func New(cfg Config, options ...Option) (*Pool, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool{
-		cfg: cfg, set: set, jobs: make(chan *request), starter: newStarter(), seed: maphash.MakeSeed(),
-		quarantine: newQuarantine(set.now), tally: newTally(set.now), outage: newOutage(cfg.Workers),
+		cfg: cfg, set: set, lanes: make(map[Class]*lane), starter: newStarter(), seed: maphash.MakeSeed(),
+		quarantine: newQuarantine(set.now), tally: newTally(set.now),
 		ctx: ctx, cancel: cancel,
 	}
 	p.pinger = newPinger(p)
-	for range cfg.Workers {
-		p.wg.Go(p.slot)
+	for _, class := range []Class{Fast, Slow} {
+		p.lanes[class] = newLane(class, cfg)
+	}
+	for _, l := range p.lanes {
+		for n := range l.workers {
+			p.wg.Go(func() { p.slot(l, n) })
+		}
 	}
 	return p, nil
 }
@@ -250,19 +252,20 @@ func (p *Pool) held(source []byte) (Quarantine, bool) {
 
 // queue hands the request to a worker as soon as one is free. The zero Decision means that the pool was closed.
 func (p *Pool) queue(req *request) (Decision, bool) {
-	if !p.tally.wait(req, waitersMost*p.cfg.Workers) {
-		return Decide(QueueFull, fmt.Sprintf("%d conversions are waiting already", waitersMost*p.cfg.Workers)), false
+	l := p.lanes[req.class()]
+	if n, ok := p.tally.wait(l, req); !ok {
+		return Decide(QueueFull, fmt.Sprintf("%d conversions are waiting already (%s codecs)", n, l.class)), false
 	}
 	defer p.tally.waited(req)
-	timer := time.NewTimer(p.cfg.QueueWait)
+	timer := time.NewTimer(l.wait)
 	defer timer.Stop()
 	select {
-	case p.jobs <- req:
+	case l.jobs <- req:
 		return Decision{}, true
-	case <-p.outage.all():
+	case <-l.outage.all():
 		return Decide(Unavailable, "no worker can be started at present"), false
 	case <-timer.C:
-		return Decide(QueueFull, fmt.Sprintf("no worker became free within %s", p.cfg.QueueWait)), false
+		return Decide(QueueFull, fmt.Sprintf("no worker became free within %s (%s codecs)", l.wait, l.class)), false
 	case <-p.ctx.Done():
 		return Decision{}, false
 	}
@@ -298,10 +301,20 @@ func (p *Pool) faulted(v verdict, req *request) Decision {
 		log.Warn("workers were gone before they had read a job", "attempts", req.attempts)
 		return Decide(Unavailable, "the workers were gone before they had read it")
 	}
+	if v.fault == CauseStopped {
+		log.Warn("a worker was stopped from outside during a conversion")
+		return Decide(Unavailable, v.detail)
+	}
 	code := map[Cause]Code{CauseTimeout: Timeout, CauseMemory: OutOfMemory}[v.fault]
 	if code == "" {
 		code = Crashed
 	}
+	if v.starved {
+		// Not the image's fault: another attempt is made, however many it takes.
+		log.Warn("a conversion got too little of the machine")
+		return Decide(code, v.detail)
+	}
+	p.tally.blame(v.fault)
 	held := p.quarantine.strike(digest, v.fault)
 	log.Warn("a conversion ended its worker", "quarantined", held)
 	d := Decide(code, v.detail)
@@ -315,7 +328,7 @@ func (p *Pool) faulted(v verdict, req *request) Decision {
 // Stats returns what the pool has done and is doing.
 func (p *Pool) Stats() Stats {
 	s := p.tally.stats()
-	s.Workers = p.cfg.Workers
+	s.Workers, s.Slow.Workers = p.lanes[Fast].workers, p.lanes[Slow].workers
 	s.Quarantined = p.quarantine.counts()
 	return s
 }
@@ -330,9 +343,9 @@ func (p *Pool) RestoreQuarantine(items []Quarantine) { p.quarantine.restore(slic
 func (p *Pool) Release(d Digest) bool { return p.quarantine.release(d) }
 
 // logGuards says once what the kernel does not keep workers from.
-func (p *Pool) logGuards(r ready) {
-	p.guards.Do(func() {
-		p.set.log.Debug("worker is ready", "guards", strings.Join(r.Guards, ", "),
+func (p *Pool) logGuards(l *lane, r ready) {
+	l.guards.Do(func() {
+		p.set.log.Debug("worker is ready", "class", string(l.class), "guards", strings.Join(r.Guards, ", "),
 			"missing", strings.Join(r.Missing, "; "), "memory", r.MaxRSS, "cpu", r.CPU)
 	})
 }

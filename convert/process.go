@@ -33,6 +33,8 @@ const (
 	CauseMemory   Cause = "memory"   // it was killed for convert.worker_memory
 	CauseGarbage  Cause = "garbage"  // it was killed for what it sent
 	CauseStart    Cause = "start"    // it could not be started
+	CauseUnused   Cause = "unused"   // it had been without work, and is started again when there is some
+	CauseStopped  Cause = "stopped"  // it was killed since somebody had stopped it, or it took no job
 )
 
 // command is how a worker process is started.
@@ -57,15 +59,19 @@ type command struct {
 // others a second time.
 //
 // GOTRACEBACK: a trace of a crash inside libvips says nothing, and stderr is bounded.
-func workerEnv(memory int64) []string {
+func workerEnv(memory int64, class Class) []string {
 	return []string{
 		"MALLOC_ARENA_MAX=2", "GOGC=400", "VIPS_DISC_THRESHOLD=16g", "VIPS_BLOCK_UNTRUSTED=1", "GOTRACEBACK=none",
-		fmt.Sprintf("%s=%d", envMemory, memory),
+		fmt.Sprintf("%s=%d", envMemory, memory), envClass + "=" + string(class),
 	}
 }
 
-// envMemory tells a worker how many bytes of memory it may use.
-const envMemory = "KARUI_WORKER_MEMORY"
+const (
+	// envMemory tells a worker how many bytes of memory it may use.
+	envMemory = "KARUI_WORKER_MEMORY"
+	// envClass tells a worker for which class it works.
+	envClass = "KARUI_WORKER_CLASS"
+)
 
 const (
 	// startLimit bounds how long a worker may take until it is ready; it takes about 0.1 s.
@@ -100,8 +106,14 @@ type process struct {
 	limit atomic.Int64
 }
 
+// seat is the place of a worker in a pool.
+type seat struct {
+	class Class
+	n     int // counted from 0 in its class
+}
+
 // startProcess starts a worker and waits until it is ready.
-func startProcess(ctx context.Context, s *starter, c command, cfg Config, log *slog.Logger) (*process, ready, error) {
+func startProcess(ctx context.Context, s *starter, c command, at seat, cfg Config, log *slog.Logger) (*process, ready, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, ready{}, err
@@ -114,7 +126,7 @@ func startProcess(ctx context.Context, s *starter, c command, cfg Config, log *s
 	}
 
 	cmd := exec.Command(c.path, c.args...)
-	cmd.Env = workerEnv(int64(cfg.WorkerMemory))
+	cmd.Env = workerEnv(int64(cfg.WorkerMemory), at.class)
 	cmd.Dir = "/"
 	cmd.Stderr = errWrite
 	cmd.ExtraFiles = []*os.File{theirs} // file descriptor 3
@@ -124,7 +136,7 @@ func startProcess(ctx context.Context, s *starter, c command, cfg Config, log *s
 		// threads.
 		Setpgid: true,
 	}
-	err = s.start(cmd)
+	err = s.start(cmd, at)
 	// The child has its own by now; with these open, its end would not show.
 	_ = theirs.Close()
 	_ = errWrite.Close()
@@ -137,7 +149,7 @@ func startProcess(ctx context.Context, s *starter, c command, cfg Config, log *s
 	_, _ = errWrite.Close(), theirs.Close()
 	p := &process{
 		cmd: cmd, conn: ours, frames: make(chan frame), dead: make(chan struct{}), said: make(chan struct{}),
-		log: log.With("worker", cmd.Process.Pid),
+		log: log.With("worker", cmd.Process.Pid, "class", string(at.class)),
 	}
 	p.readers.Add(2)
 	go p.readFrames()

@@ -31,8 +31,8 @@ type Quarantine struct {
 	Strikes int `json:"strikes"`
 }
 
-// held reports whether the source is left alone now.
-func (q Quarantine) held(now time.Time) bool {
+// Held reports whether the source is left alone at that time.
+func (q Quarantine) Held(now time.Time) bool {
 	return now.Before(q.Until) && q.Strikes >= strikesFor(q.Cause)
 }
 
@@ -65,7 +65,7 @@ func (q *quarantine) check(d Digest) (Quarantine, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	item, ok := q.items[d]
-	if !ok || !item.held(q.now()) {
+	if !ok || !item.Held(q.now()) {
 		return Quarantine{}, false
 	}
 	return item, true
@@ -84,7 +84,7 @@ func (q *quarantine) strike(d Digest, why Cause) bool {
 	item.Strikes++
 	q.items[d] = item
 	q.shrink(now)
-	return item.held(now)
+	return item.Held(now)
 }
 
 // shrink keeps the number of entries bounded.
@@ -156,7 +156,7 @@ func (q *quarantine) counts() map[Cause]int {
 	now := q.now()
 	n := make(map[Cause]int)
 	for _, item := range q.items {
-		if item.held(now) {
+		if item.Held(now) {
 			n[item.Cause]++
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"testing"
 	"time"
+
+	"karui/convert/header"
 )
 
 func digestOf(n int) Digest {
@@ -102,12 +104,19 @@ func TestUsage(t *testing.T) {
 func TestTally(t *testing.T) {
 	now := time.Unix(0, 0)
 	c := newTally(func() time.Time { return now })
-	a, b := &request{}, &request{}
-	if !c.wait(a, 1) || c.wait(b, 1) {
-		t.Error("the number of those that wait is not bounded")
+	a, b := &request{source: make([]byte, 60)}, &request{source: make([]byte, 60)}
+	one, small := &lane{class: Fast, most: 1, mostBytes: 1000}, &lane{class: Fast, most: 10, mostBytes: 100}
+	waits := func(l *lane, r *request) bool { _, ok := c.wait(l, r); return ok }
+	if !waits(one, a) || waits(one, b) || waits(small, b) {
+		t.Error("what waits is not bounded in number and in bytes")
 	}
+	slow := &request{source: make([]byte, 60), job: job{Plan: Plan{Target: header.AVIF}}}
+	if !waits(&lane{class: Slow, most: 1, mostBytes: 100}, slow) {
+		t.Error("what waits for one class fills the other")
+	}
+	c.waited(slow)
 	now = now.Add(time.Second)
-	if s := c.stats(); s.Waiting != 1 || s.OldestWait != time.Second {
+	if s := c.stats(); s.Waiting != 1 || s.WaitingBytes != 60 || s.OldestWait != time.Second || s.Slow != (Load{}) {
 		t.Errorf("%+v", s)
 	}
 	c.waited(a)

@@ -16,25 +16,31 @@ const (
 // read the job, so that an image which kills workers cannot kill one after the other.
 const attemptsMost = 2
 
-// slot keeps one worker process alive and feeds it, until the pool is closed.
-func (p *Pool) slot() {
+// slot keeps the n-th worker process of a lane alive and feeds it, until the pool is closed.
+func (p *Pool) slot(l *lane, n int) {
 	var pause time.Duration
-	var left *request // a job whose process was gone before it had read it
+	var left *request // a job without a process: nobody was there for it, or was gone before having read it
 	failing := false
 	for p.ctx.Err() == nil {
-		proc, r, err := startProcess(p.ctx, p.starter, p.set.command, p.cfg, p.set.log)
+		if l.unused > 0 && left == nil && !failing {
+			select {
+			case left = <-l.jobs:
+			case <-p.ctx.Done():
+				return
+			}
+		}
+		proc, r, err := p.launch(seat{l.class, n})
 		if err != nil {
 			if p.ctx.Err() != nil {
 				break
 			}
-			p.tally.gone(CauseStart, false)
 			if left != nil {
 				left.done <- verdict{fault: CauseStart, detail: err.Error()}
 				left = nil
 			}
 			if !failing {
 				failing = true
-				p.outage.fail()
+				l.outage.fail()
 				p.set.log.Error("cannot start a conversion worker", "error", err)
 			}
 			p.rest(&pause)
@@ -42,14 +48,14 @@ func (p *Pool) slot() {
 		}
 		if failing {
 			failing = false
-			p.outage.recover()
+			l.outage.recover()
 			p.set.log.Info("conversion workers can be started again")
 		}
-		p.logGuards(r)
-		p.tally.born()
+		p.logGuards(l, r)
+		p.tally.born(l.class)
 		var why Cause
-		why, left = p.feed(proc, left)
-		p.tally.gone(why, true)
+		why, left = p.feed(l, proc, left)
+		p.tally.gone(l.class, why)
 		if why == CauseIdle && proc.jobs == 0 {
 			p.rest(&pause)
 		} else {
@@ -73,18 +79,28 @@ func (p *Pool) rest(pause *time.Duration) {
 }
 
 // feed gives jobs to a process until it ends. It returns why it ended, and a job that must go to the next process.
-func (p *Pool) feed(proc *process, left *request) (Cause, *request) {
+func (p *Pool) feed(l *lane, proc *process, left *request) (Cause, *request) {
 	// Workers that started together are not to be recycled together.
 	most := p.cfg.Recycle
 	if spread := most / 10; spread > 0 {
 		most -= rand.IntN(spread)
 	}
+	unused := time.NewTimer(l.unused)
+	defer unused.Stop()
 	for proc.jobs < most && !proc.bloated(p.cfg.WorkerMemory) {
 		req := left
 		left = nil
 		if req == nil {
+			var over <-chan time.Time
+			if l.unused > 0 {
+				unused.Reset(l.unused)
+				over = unused.C
+			}
 			select {
-			case req = <-p.jobs:
+			case req = <-l.jobs:
+			case <-over:
+				proc.stop(CauseUnused)
+				return CauseUnused, nil
 			case _, ok := <-proc.frames: // nothing is due between jobs
 				if ok {
 					proc.kill(CauseGarbage)
@@ -113,6 +129,8 @@ func (p *Pool) feed(proc *process, left *request) (Cause, *request) {
 			req.done <- v
 		case !v.started && v.fault == CauseCrash && req.attempts < attemptsMost:
 			return CauseIdle, req
+		case !v.started && v.fault == CauseStopped && req.attempts < attemptsMost:
+			return CauseStopped, req
 		default:
 			req.done <- v
 			return v.fault, nil

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"math/bits"
 	"os/exec"
 	"runtime"
 	"sync"
@@ -21,6 +22,7 @@ type starter struct {
 
 type startRequest struct {
 	cmd  *exec.Cmd
+	at   seat
 	errs chan<- error
 }
 
@@ -36,15 +38,43 @@ func (s *starter) run() {
 	// What is forked here inherits this with all its threads: work in the background that interrupts nobody, itself
 	// included. A refusal costs some speed only; workers see to their own nice value.
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: workerNice}, 0)
+	var all unix.CPUSet
+	known := unix.SchedGetaffinity(0, &all) == nil
 	for r := range s.requests {
-		r.errs <- r.cmd.Start()
+		if known && r.at.class == Slow {
+			// What is forked here inherits this too, with all the threads that an encoder will start. A refusal shows
+			// in what the worker says of itself.
+			one := oneOf(all, r.at.n)
+			_ = unix.SchedSetaffinity(0, &one)
+		}
+		err := r.cmd.Start()
+		if known && r.at.class == Slow {
+			_ = unix.SchedSetaffinity(0, &all)
+		}
+		r.errs <- err
 	}
 }
 
+// oneOf picks one processor of the set for the n-th worker for slow codecs: from the last one down, since the first
+// ones have more to do for the kernel.
+func oneOf(all unix.CPUSet, n int) unix.CPUSet {
+	var cpus []int
+	for cpu := range len(all) * bits.UintSize {
+		if all.IsSet(cpu) {
+			cpus = append(cpus, cpu)
+		}
+	}
+	var one unix.CPUSet
+	if len(cpus) > 0 {
+		one.Set(cpus[len(cpus)-1-n%len(cpus)])
+	}
+	return one
+}
+
 // start is cmd.Start on the starter's thread. It must not be called after close.
-func (s *starter) start(cmd *exec.Cmd) error {
+func (s *starter) start(cmd *exec.Cmd, at seat) error {
 	errs := make(chan error, 1)
-	s.requests <- startRequest{cmd, errs}
+	s.requests <- startRequest{cmd, at, errs}
 	return <-errs
 }
 

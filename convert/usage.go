@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 )
@@ -12,6 +13,8 @@ import (
 type usage struct {
 	cpu time.Duration // of all threads, user and system, in steps of 10 ms
 	rss int64         // bytes resident
+	// stopped: a signal has halted it. One that is held by a debugger is not meant.
+	stopped bool
 }
 
 // tick is the unit of the times in /proc/PID/stat: USER_HZ, which is 100 on every Linux that Go runs on.
@@ -47,6 +50,37 @@ func parseStat(b []byte) (usage, error) {
 	}
 	return usage{
 		cpu: time.Duration(n[0]+n[1]) * tick,
-		rss: n[2] * int64(os.Getpagesize()),
+		rss: n[2] * int64(os.Getpagesize()), stopped: string(fields[0]) == "T",
 	}, nil
+}
+
+// readDelay is how long the living threads of a process were ready to run and had to wait for a processor, in all;
+// 0 where the kernel does not tell.
+func readDelay(pid int) time.Duration {
+	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		return 0
+	}
+	var sum time.Duration
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue // that thread has ended
+		}
+		sum += parseDelay(b)
+	}
+	return sum
+}
+
+// parseDelay reads the second field of /proc/PID/schedstat, in nanoseconds.
+func parseDelay(b []byte) time.Duration {
+	fields := bytes.Fields(b)
+	if len(fields) < 2 {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n)
 }

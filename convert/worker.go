@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"karui/convert/header"
 )
 
 // WorkerMain is the body of the hidden command `worker`: it serves the pool that started this process, until that
@@ -44,13 +46,14 @@ func workerMain(handle func(*engine) handler) int {
 		return exitSetup
 	}
 	onCPULimit(func() { os.Exit(exitCPU) })
-	guards := lowerWorker()
+	class := Class(os.Getenv(envClass))
+	guards := lowerWorker(class)
 	e, err := startEngine()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "worker: %v\n", err)
 		return exitSetup
 	}
-	if err := warmUp(e); err != nil {
+	if err := warmUp(e, class); err != nil {
 		fmt.Fprintf(os.Stderr, "worker: %v\n", err)
 		return exitSetup
 	}
@@ -61,10 +64,20 @@ func workerMain(handle func(*engine) handler) int {
 }
 
 // warmUp converts the built-in picture once, so that whatever libraries load late is loaded while files can still be
-// opened, and so that the first job is no slower than the others.
-func warmUp(e *engine) error {
+// opened, and so that the first job is no slower than the others. Which slow encoders there are depends on the
+// machine: that one is missing does not keep the others from working.
+func warmUp(e *engine, class Class) error {
 	j, source := pingJob(0, time.Minute)
-	if r, _ := e.convert(j, append(make([]byte, 0, len(source)+spare), source...)); r.Code != Converted && r.Code != NotSmaller {
+	again := func() []byte { return append(make([]byte, 0, len(source)+spare), source...) }
+	for _, f := range []header.Format{header.AVIF, header.HEIC} {
+		if class == Slow && CanMake(f) {
+			slow := j
+			slow.Plan.Target, slow.Plan.PNG = f, PNGLossy
+			slow.Plan.Quality, slow.Plan.Effort = EncoderQuality(f, slow.Plan.Quality), DefaultEffort(f)
+			_, _ = e.convert(slow, again())
+		}
+	}
+	if r, _ := e.convert(j, again()); r.Code != Converted && r.Code != NotSmaller {
 		return fmt.Errorf("the built-in picture cannot be converted: %s: %s", r.Code, r.Reason)
 	}
 	return nil
