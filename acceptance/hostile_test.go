@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"karui/internal/origintest"
+	"karui/internal/picture"
 )
 
 // poke sends bytes and waits for the server to answer or to close.
@@ -249,7 +250,7 @@ func TestHostileOriginalsAreServedAsTheyAre(t *testing.T) {
 		if bytes.Equal(a.body, body) {
 			continue
 		}
-		if _, err := decodeWebP(a.body); err != nil {
+		if _, err := picture.DecodeWebP(a.body); err != nil {
 			t.Errorf("%s: %v", target, err)
 		}
 	}

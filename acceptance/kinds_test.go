@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"karui/internal/origintest"
+	"karui/internal/picture"
 )
 
 // serveFiles starts an origin with these files, each with an ETag, and karui in front of it.
@@ -70,21 +71,21 @@ func TestAnimationsKeepFramesDelaysAndLoop(t *testing.T) {
 		for _, problem := range samePicture(body, a.body) {
 			t.Errorf("%s: %s", target, problem)
 		}
-		got, err := decodeWebP(a.body)
+		got, err := picture.DecodeWebP(a.body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := render(body)
+		want, err := pictures().Render(body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(got.frames) != len(want.frames) {
-			t.Errorf("%s: %d frames, want %d", target, len(got.frames), len(want.frames))
+		if len(got.Frames) != len(want.Frames) {
+			t.Errorf("%s: %d frames, want %d", target, len(got.Frames), len(want.Frames))
 			continue
 		}
-		for i := range want.frames {
-			if got.frames[i].ms != want.frames[i].ms {
-				t.Errorf("%s: frame %d shows %d ms, want %d", target, i, got.frames[i].ms, want.frames[i].ms)
+		for i := range want.Frames {
+			if got.Frames[i].Milliseconds != want.Frames[i].Milliseconds {
+				t.Errorf("%s: frame %d shows %d ms, want %d", target, i, got.Frames[i].Milliseconds, want.Frames[i].Milliseconds)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package acceptance
+package picture
 
 import (
 	"bytes"
@@ -6,58 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/color"
 	"image/draw"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"testing"
 
 	"golang.org/x/image/webp"
 )
-
-// clip is a decoded picture: one frame for a still one.
-type clip struct {
-	frames []frame
-	// plays is how often it is shown, 0 for ever; it says nothing about a still picture.
-	plays int
-	// profile is an embedded colour profile, exif and xmp embedded metadata.
-	profile, exif, xmp []byte
-}
-
-type frame struct {
-	img *image.NRGBA
-	ms  int
-}
-
-func (c clip) size() image.Point { return c.frames[0].img.Bounds().Size() }
-
-// shownFor is how long a frame is shown: browsers take delays of 10 ms and less for 100 ms.
-func (f frame) shownFor() int {
-	if f.ms <= 10 {
-		return 100
-	}
-	return f.ms
-}
-
-// total is how long one round of an animation takes, in ms.
-func (c clip) total() (ms int) {
-	for _, f := range c.frames {
-		ms += f.shownFor()
-	}
-	return ms
-}
-
-// at is the frame that shows so many ms after the start.
-func (c clip) at(ms int) *image.NRGBA {
-	for _, f := range c.frames {
-		if ms < f.shownFor() {
-			return f.img
-		}
-		ms -= f.shownFor()
-	}
-	return c.frames[len(c.frames)-1].img
-}
 
 type chunk struct {
 	id   string
@@ -80,54 +32,54 @@ func chunks(b []byte) ([]chunk, error) {
 	return found, nil
 }
 
-// decodeWebP decodes a WebP file, animations included, with golang.org/x/image
+// DecodeWebP decodes a WebP file, animations included, with golang.org/x/image
 // and not with libwebp, which made it.
-func decodeWebP(b []byte) (clip, error) {
+func DecodeWebP(b []byte) (Clip, error) {
 	if len(b) < 12 || string(b[:4]) != "RIFF" || string(b[8:12]) != "WEBP" {
-		return clip{}, errors.New("not a WebP file")
+		return Clip{}, errors.New("not a WebP file")
 	}
 	if size := binary.LittleEndian.Uint32(b[4:]); int(size) != len(b)-8 {
-		return clip{}, fmt.Errorf("RIFF size %d in a file of %d bytes", size, len(b))
+		return Clip{}, fmt.Errorf("RIFF size %d in a file of %d bytes", size, len(b))
 	}
 	list, err := chunks(b[12:])
 	if err != nil {
-		return clip{}, err
+		return Clip{}, err
 	}
-	var c clip
+	var c Clip
 	var canvas *image.NRGBA
 	for _, ch := range list {
 		switch ch.id {
 		case "ICCP":
-			c.profile = ch.data
+			c.Profile = ch.data
 		case "EXIF":
-			c.exif = ch.data
+			c.EXIF = ch.data
 		case "XMP ":
-			c.xmp = ch.data
+			c.XMP = ch.data
 		case "VP8X":
 			canvas = image.NewNRGBA(image.Rect(0, 0, 1+int(uint24(ch.data[4:])), 1+int(uint24(ch.data[7:]))))
 		case "ANIM":
-			c.plays = int(binary.LittleEndian.Uint16(ch.data[4:]))
+			c.Plays = int(binary.LittleEndian.Uint16(ch.data[4:]))
 		case "ANMF":
 			if err := c.addFrame(canvas, ch.data); err != nil {
-				return clip{}, fmt.Errorf("frame %d: %w", len(c.frames), err)
+				return Clip{}, fmt.Errorf("frame %d: %w", len(c.Frames), err)
 			}
 		}
 	}
-	if len(c.frames) > 0 {
+	if len(c.Frames) > 0 {
 		return c, nil
 	}
 	img, err := webp.Decode(bytes.NewReader(b))
 	if err != nil {
-		return clip{}, err
+		return Clip{}, err
 	}
-	c.frames = []frame{{img: plain(img)}}
+	c.Frames = []Frame{{Image: plain(img)}}
 	return c, nil
 }
 
 func uint24(b []byte) uint32 { return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 }
 
 // addFrame decodes one ANMF chunk and puts it onto the canvas.
-func (c *clip) addFrame(canvas *image.NRGBA, data []byte) error {
+func (c *Clip) addFrame(canvas *image.NRGBA, data []byte) error {
 	if canvas == nil || len(data) < 16 {
 		return errors.New("no canvas or no header")
 	}
@@ -168,7 +120,7 @@ func (c *clip) addFrame(canvas *image.NRGBA, data []byte) error {
 	draw.Draw(canvas, at, img, image.Point{}, op)
 	shown := image.NewNRGBA(canvas.Bounds())
 	copy(shown.Pix, canvas.Pix)
-	c.frames = append(c.frames, frame{img: shown, ms: ms})
+	c.Frames = append(c.Frames, Frame{Image: shown, Milliseconds: ms})
 	if flags&1 != 0 {
 		draw.Draw(canvas, at, image.Transparent, image.Point{}, draw.Src)
 	}
@@ -221,72 +173,4 @@ func limited(out *image.NRGBA, src *image.YCbCr, alpha *image.NYCbCrA) {
 			}
 		}
 	}
-}
-
-// The tests' own WebP decoder is held against dwebp, so that a fault of the
-// tests is not taken for one of karui.
-func TestHarnessDecodesWebPAsDwebpDoes(t *testing.T) {
-	for _, tool := range []string{"cwebp", "dwebp"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not installed", tool)
-		}
-	}
-	dir := t.TempDir()
-	in, out, back := filepath.Join(dir, "in.png"), filepath.Join(dir, "out.webp"), filepath.Join(dir, "back.png")
-	for name, args := range map[string][]string{"lossy": {"-q", "80"}, "lossless": {"-lossless"}} {
-		if err := os.WriteFile(in, logo(t, 3), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, cmd := range []*exec.Cmd{
-			exec.Command("cwebp", append(args, "-quiet", in, "-o", out)...),
-			exec.Command("dwebp", "-quiet", "-nofancy", out, "-o", back),
-		} {
-			if b, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %v\n%s", cmd.Args, err, b)
-			}
-		}
-		file, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ours, err := decodeWebP(file)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		theirs := decodeFile(t, back)
-		worst := 0
-		for i := 0; i < len(theirs.Pix); i += 4 {
-			if theirs.Pix[i+3] == 0 && ours.frames[0].img.Pix[i+3] == 0 {
-				continue
-			}
-			for j := range 4 {
-				worst = max(worst, abs(int(theirs.Pix[i+j])-int(ours.frames[0].img.Pix[i+j])))
-			}
-		}
-		if worst > 2 {
-			t.Errorf("%s: a sample differs by %d", name, worst)
-		}
-	}
-}
-
-func abs(n int) int { return max(n, -n) }
-
-func decodeFile(t *testing.T, name string) *image.NRGBA {
-	t.Helper()
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	img, _, err := image.Decode(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := image.NewNRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
-	for y := range out.Rect.Dy() {
-		for x := range out.Rect.Dx() {
-			out.SetNRGBA(x, y, color.NRGBAModel.Convert(img.At(x+img.Bounds().Min.X, y+img.Bounds().Min.Y)).(color.NRGBA))
-		}
-	}
-	return out
 }
