@@ -117,52 +117,6 @@ func TestCacheSurvivesAKillAndARestart(t *testing.T) {
 	}
 }
 
-// Kills in the middle of everything lose no more than what was being written, and leave nothing broken.
-func TestKillsDuringWritesLeaveNothingBroken(t *testing.T) {
-	t.Parallel()
-	origin := origintest.New(t)
-	g := gallery{map[string][]byte{}, map[string][]byte{}}
-	for i := range 12 {
-		target := fmt.Sprintf("/k/%d.jpg", i)
-		g.originals[target] = photo(t, uint64(400+i))
-		origin.Set(target, origintest.Image("image/jpeg", g.originals[target]))
-	}
-	k := serve(t, origin)
-	rounds := 4
-	if testing.Short() {
-		rounds = 2
-	}
-	for round := range rounds {
-		stop := make(chan struct{})
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			for {
-				for target := range g.originals {
-					select {
-					case <-stop:
-						return
-					default:
-						k.try(request{target: target, fields: []string{takesWebP}, loose: true})
-					}
-				}
-			}
-		}()
-		pause(time.Duration(150+170*round) * time.Millisecond)
-		k.kill()
-		close(stop)
-		<-done
-		k.start()
-		k.check(g, fmt.Sprintf("after kill %d", round))
-	}
-	for target, original := range g.originals {
-		a := k.settle(target, takesWebP)
-		for _, problem := range samePicture(original, a.body) {
-			t.Errorf("%s in the end: %s", target, problem)
-		}
-	}
-}
-
 // damage alters every file of the volume in a way that depends on its number.
 func damage(t *testing.T, files map[string]int64, ways []func(name string, b []byte) []byte) {
 	t.Helper()

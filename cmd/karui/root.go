@@ -11,6 +11,7 @@ func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newServeCommand(),
 		newConvertCommand(),
+		newHealthcheckCommand(),
 		newConfigCommand(),
 		newVersionCommand(),
 		newWorkerCommand(),
