@@ -115,6 +115,29 @@ func TestLostBytesAreSeenWhereDataIsLeft(t *testing.T) {
 	t.Logf("%d of 30 end before their data does", seen)
 }
 
+// The codes are found several at a time; one at a time, without the tables for that, they must be the same.
+func TestScanIsWalkedAsCodeByCode(t *testing.T) {
+	photo := sample.Photo()
+	for i, b := range [][]byte{
+		photo, noisy(t, 333, 211, false), noisy(t, 203, 117, true), photo[:len(photo)/2], filled(photo, 0.5), lost(photo, 500), lost(photo, 3000),
+	} {
+		quick, ok := findScan(b)
+		slow, _ := findScan(b)
+		if !ok {
+			t.Fatalf("%d: no scan found", i)
+		}
+		for _, block := range slow.blocks {
+			clear(block.dc.look[:])
+			clear(block.ac.look[:])
+		}
+		unread, whole := quick.walk()
+		wantUnread, wantWhole := slow.walk()
+		if unread != wantUnread || whole != wantWhole {
+			t.Errorf("%d: %d bytes unread, %t; code by code %d, %t", i, unread, whole, wantUnread, wantWhole)
+		}
+	}
+}
+
 func FuzzCheckScan(f *testing.F) {
 	f.Add(noisy(f, 40, 24, false))
 	f.Add(noisy(f, 17, 9, true))

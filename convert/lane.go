@@ -48,9 +48,6 @@ const (
 	waitersMost = 256
 	// slowWaitersMost is the same for slow codecs, which do two to seven pictures of 1 MP in a second.
 	slowWaitersMost = 32
-	// slowPatience is how many times as long as convert.queue_wait a job for a slow codec may wait. Its viewer is not
-	// among those who wait: first_response.wait is over before such a variant is made.
-	slowPatience = 5
 	// slowUnused is how long a worker for slow codecs stays without work; its memory is then better given back.
 	slowUnused = time.Minute
 )
@@ -62,7 +59,7 @@ func newLane(class Class, cfg Config) *lane {
 	l.mostBytes = int64(l.most) * int64(cfg.MaxBytes)
 	if class == Slow {
 		l.workers = max(1, cfg.Workers/2)
-		l.wait, l.unused = slowPatience*cfg.QueueWait, slowUnused
+		l.unused = slowUnused
 		l.most = slowWaitersMost * l.workers
 		// Here nobody else needs the originals any more. Two of the largest may wait in any case.
 		l.mostBytes = 2 * int64(cfg.MaxBytes) * int64(l.workers)
