@@ -28,15 +28,23 @@ const (
 	softStep = 24
 )
 
+// flatByHeader reports whether the header alone tells that a PNG is better made lossless, and why.
+func flatByHeader(info header.Info) (why string, flat bool) {
+	switch {
+	case info.Color == header.Palette:
+		return fmt.Sprintf("a palette of %d colours", info.PaletteSize), true
+	case info.Pixels() < tinyPNG:
+		return fmt.Sprintf("a picture of %d px", info.Pixels()), true
+	}
+	return "", false
+}
+
 // choosePNG says whether a PNG is better made lossless, and why.
 func choosePNG(info header.Info, source []byte) (lossless bool, why string, err error) {
-	if info.Color == header.Palette {
-		return true, fmt.Sprintf("a palette of %d colours", info.PaletteSize), nil
+	if why, flat := flatByHeader(info); flat {
+		return true, why, nil
 	}
 	pixels := info.Pixels()
-	if pixels < tinyPNG {
-		return true, fmt.Sprintf("a picture of %d px", pixels), nil
-	}
 	perPixel := float64(len(source)) / float64(pixels)
 	if pixels >= lookPixels {
 		if perPixel < flatBytes {

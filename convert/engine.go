@@ -15,11 +15,13 @@ import (
 type engine struct {
 	// warnings counts what libvips and the libraries below it complained about.
 	warnings atomic.Int64
+	// missing says of formats why this machine cannot write them, as far as that was tried.
+	missing map[header.Format]string
 }
 
 // startEngine starts libvips, which must happen once in a process.
 func startEngine() (*engine, error) {
-	e := &engine{}
+	e := &engine{missing: map[header.Format]string{}}
 	// libvips tells nobody how many warnings a JPEG gave, except for a line in its log.
 	vips.LoggingSettings(func(string, vips.LogLevel, string) { e.warnings.Add(1) }, vips.LogLevelWarning)
 	// One thread: several workers beat several threads. All zeros else: no operation is remembered.
@@ -28,10 +30,6 @@ func startEngine() (*engine, error) {
 	}
 	return e, nil
 }
-
-// losslessQuality is how hard a lossless encoder tries (0..100), not how good it looks. On the PNGs of a corpus of
-// logos, screenshots and photos, 50 costs half to two thirds of the CPU time of 75 for 0 to 3 % more bytes.
-const losslessQuality = 50
 
 // refusal is the outcome of a conversion that made no variant.
 type refusal struct {
@@ -107,7 +105,13 @@ func (e *engine) make(j job, source []byte) (made, error) {
 	if j.Plan.Target == header.JPEG {
 		return e.makePing(source)
 	}
-	if j.Plan.Target != header.WebP {
+	switch j.Plan.Target {
+	case header.WebP:
+	case header.AVIF, header.HEIC:
+		if e.missing[j.Plan.Target] != "" {
+			return made{}, refuseWith(NoEncoder, "this machine cannot write %s: %s", j.Plan.Target, e.missing[j.Plan.Target])
+		}
+	default:
 		return made{}, refuseWith(EncodeFailed, "%s is not made here", j.Plan.Target)
 	}
 	switch j.Plan.Source {
@@ -137,7 +141,7 @@ func (e *engine) fromJPEG(j job, source []byte) (made, error) {
 	m, err := encode(img, j, false, "lossy: a JPEG")
 	img.Close()
 	if err != nil {
-		return made{}, damaged(j.Info, err)
+		return made{}, e.failed(j, whole, err)
 	}
 	// The loader stops at a warning only when it reads on afterwards; one about the last rows is told at the end.
 	if n := e.warnings.Load() - before; n > 0 {
@@ -159,6 +163,10 @@ func (e *engine) fromPNG(j job, source []byte) (made, error) {
 			return made{}, err
 		}
 	}
+	if lossless && j.Plan.Target != header.WebP {
+		no := notFlat(j.Plan.Target, why)
+		return made{}, refusal{no.Code, no.Reason}
+	}
 	if lossless && j.Plan.LosslessTooSlow && j.Plan.PNG == PNGAuto {
 		return made{}, refuseWith(TooSlow, "%s, and that would take about %s of CPU time", why, roundDuration(j.Plan.LosslessCPU))
 	}
@@ -169,7 +177,7 @@ func (e *engine) fromPNG(j job, source []byte) (made, error) {
 	defer img.Close()
 	m, err := encode(img, j, lossless, kindOf(lossless)+": "+why)
 	if err != nil {
-		return made{}, damaged(j.Info, err)
+		return made{}, e.failed(j, source, err)
 	}
 	return m, nil
 }
@@ -213,6 +221,10 @@ func (e *engine) fromGIF(j job, source []byte) (made, error) {
 	if best {
 		lossless, why = true, "the best quality"
 	}
+	if lossless && j.Plan.Target != header.WebP {
+		no := notFlat(j.Plan.Target, why)
+		return made{}, refusal{no.Code, no.Reason}
+	}
 	m, err := e.gif(j, source, facts, lossless, why)
 	if err == nil && lossless && !worthwhile(len(m.body), len(source)) && facts.noisy() && !best && j.Plan.CPU < j.Timeout/4 {
 		return e.gif(j, source, facts, false, "lossless would not be smaller")
@@ -245,7 +257,7 @@ func (e *engine) gif(j job, source []byte, facts gifFacts, lossless bool, why st
 	}
 	m, err := encode(img, j, lossless, kindOf(lossless)+": "+why)
 	if err != nil {
-		return made{}, damaged(j.Info, err)
+		return made{}, e.failed(j, source, err)
 	}
 	if m.frames = len(facts.delays); m.frames == 1 {
 		return m, nil
@@ -314,38 +326,6 @@ func load(source []byte, format header.Format, set func(*vips.ImportParams)) (*v
 	p.Access.Set(vips.AccessSequential)
 	set(p)
 	return vips.LoadImageFromBuffer(source, p)
-}
-
-// encode makes a WebP without any metadata but what is to be kept.
-func encode(img *vips.ImageRef, j job, lossless bool, why string) (made, error) {
-	icc, err := settleColor(img, j.Info)
-	if err != nil {
-		var no refusal
-		if errors.As(err, &no) {
-			return made{}, no
-		}
-		return made{}, refuseWith(DecodeFailed, "colours: %s", tidy(err))
-	}
-	p := vips.NewWebpExportParams()
-	p.ReductionEffort = j.Plan.Effort
-	p.Lossless = lossless
-	p.Quality = j.Plan.Quality
-	if lossless {
-		p.Quality = losslessQuality
-	}
-	body, _, err := img.ExportWebp(p)
-	if err != nil {
-		return made{}, err
-	}
-	f, err := parseWebP(body)
-	if err != nil {
-		return made{}, err
-	}
-	f.icc, f.exif = icc, nil
-	if j.Plan.KeepCopyright {
-		f.exif = copyrightEXIF(j.Artist, j.Copyright)
-	}
-	return made{body: f.bytes(), frames: 1, lossless: lossless, why: why}, nil
 }
 
 // makePing turns the built-in picture into a JPEG.

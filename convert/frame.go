@@ -44,6 +44,8 @@ type ready struct {
 	// Guards names what the kernel keeps the worker from; Missing what could not be had, each with its reason.
 	Guards  []string `json:"guards"`
 	Missing []string `json:"missing"`
+	// NoEncoder says of formats of its class why they cannot be written on this machine.
+	NoEncoder map[string]string `json:"no_encoder,omitempty"`
 	// CPU is what starting took, MaxRSS the memory held then.
 	CPU    time.Duration `json:"cpu"`
 	MaxRSS int64         `json:"max_rss"`

@@ -29,6 +29,12 @@ func inspect(format header.Format, body []byte) (variantInfo, error) {
 			format: format, width: f.width, height: f.height, frames: max(len(f.frames), 1),
 			duration: f.duration(), lossless: f.lossless,
 		}, nil
+	case header.AVIF, header.HEIC:
+		f, err := parseHEIF(body, format)
+		if err != nil {
+			return variantInfo{}, err
+		}
+		return variantInfo{format: format, width: f.width, height: f.height, frames: 1}, nil
 	case header.JPEG: // of the ping only
 		info, err := header.Parse(body)
 		if err != nil {

@@ -14,6 +14,9 @@ import (
 //go:embed ping.png
 var pingPNG []byte
 
+// pingTimeout bounds the conversion of the built-in picture while a worker starts; it takes some hundredths of a second.
+const pingTimeout = time.Minute
+
 // pingJob is the conversion of the built-in picture to a JPEG.
 func pingJob(id uint64, timeout time.Duration) (job, []byte) {
 	info, _ := header.Parse(pingPNG)

@@ -56,7 +56,7 @@ func TestPlanKeeps(t *testing.T) {
 		{"webp", header.Info{Format: header.WebP}, 10, webpOnly, NotConvertible, "webp is passed through"},
 		{"svg", header.Info{Format: header.SVG}, 10, webpOnly, NotConvertible, "svg is passed through"},
 		{"viewer takes nothing", photo(), 10, Options{Quality: 80}, NotAccepted, "no lighter format"},
-		{"viewer takes what is not made", photo(), 10, Options{Formats: []header.Format{header.AVIF, header.JXL}, Quality: 80}, NotAccepted, "made here"},
+		{"viewer takes what is not made", photo(), 10, Options{Formats: []header.Format{header.SVG, header.JXL}, Quality: 80}, NotAccepted, "made here"},
 		{"viewer takes the source's format", photo(), 10, Options{Formats: []header.Format{header.JPEG}, Quality: 80}, NotAccepted, "made here"},
 		{"too many bytes", photo(), 32<<20 + 1, webpOnly, TooLarge, "33554433 bytes, and at most 32MiB"},
 		{"animated png", with(drawing(), func(i *header.Info) { i.Animated, i.Frames = true, 15 }), 10, webpOnly, AnimatedPNG, "frames: 15"},

@@ -12,12 +12,18 @@ import (
 type encoder struct {
 	format header.Format
 	name   string // as people write it
-	made   bool   // the worker can encode it
+	made   bool   // this version can encode it; whether this machine can is seen in a worker
+	// animates: several frames with delays.
+	animates bool
 	// maxSide is the longest side and maxPixels the largest picture that the format, or those who show it, take.
 	maxSide   int
 	maxPixels int64
 	effort    int
-	// lossy and lossless are the cost by effort; the last entry stands for all higher efforts.
+	// bytesPerPixel is the memory that a worker takes for each pixel, fullColor what it takes more where colours have
+	// the full resolution, alpha where there is an alpha plane. Measured on pictures of 6 to 48 MP.
+	bytesPerPixel, fullColor, alpha int64
+	// lossy and lossless are the cost by effort; the last entry stands for all higher efforts. No lossless entry: the
+	// format is only made lossy.
 	lossy, lossless []time.Duration
 	dial            []dialPoint
 }
@@ -31,18 +37,20 @@ const ms = time.Millisecond
 // dial looks like AVIF 60 and HEIC 48.
 var encoders = [...]encoder{
 	{
-		format: header.WebP, name: "WebP", made: true,
+		format: header.WebP, name: "WebP", made: true, animates: true,
 		// 14 bits less one: the VP8 frame header.
 		maxSide: 16383, maxPixels: 16383 * 16383,
+		bytesPerPixel: 5, alpha: 14,
 		effort:   2,
 		lossy:    []time.Duration{39 * ms, 31 * ms, 47 * ms, 96 * ms, 92 * ms, 95 * ms, 177 * ms},
 		lossless: []time.Duration{337 * ms, 480 * ms, 620 * ms, 740 * ms, 856 * ms, 950 * ms, 1048 * ms},
 		dial:     []dialPoint{{1, 1}, {100, 100}},
 	},
 	{
-		format: header.AVIF, name: "AVIF",
+		format: header.AVIF, name: "AVIF", made: true,
 		// What libavif, and the browsers with it, decode unless told otherwise.
 		maxSide: 32768, maxPixels: 16384 * 16384,
+		bytesPerPixel: 22, fullColor: 12, alpha: 3,
 		effort: 1,
 		lossy: []time.Duration{
 			183 * ms, 183 * ms, 413 * ms, 740 * ms, 2115 * ms, 4000 * ms, 6150 * ms, 10 * time.Second, 15 * time.Second, 20 * time.Second,
@@ -50,9 +58,10 @@ var encoders = [...]encoder{
 		dial: []dialPoint{{1, 1}, {80, 60}, {100, 90}},
 	},
 	{
-		format: header.HEIC, name: "HEIC",
+		format: header.HEIC, name: "HEIC", made: true,
 		// Level 6.2 of HEVC: MaxLumaPs, and sqrt(8 x MaxLumaPs) for a side.
 		maxSide: 16888, maxPixels: 35_651_584,
+		bytesPerPixel: 17, alpha: 3,
 		lossy: []time.Duration{1350 * ms},
 		dial:  []dialPoint{{1, 1}, {80, 48}, {100, 80}},
 	},
@@ -126,6 +135,31 @@ func (e encoder) cost(info header.Info, effort int, lossless bool) time.Duration
 	}
 	return time.Duration(total)
 }
+
+// memory estimates what a worker holds at most, in bytes, for a still picture.
+func (e encoder) memory(info header.Info, quality int) int64 {
+	if info.Animated {
+		return 0 // the frames come one after the other
+	}
+	perPixel := e.bytesPerPixel
+	if quality >= fullColorQuality {
+		perPixel += e.fullColor
+	}
+	if info.Alpha {
+		perPixel += e.alpha
+	}
+	if info.Format == header.JPEG && !info.OnePass {
+		perPixel += 6 // all coefficients, of 2 bytes each
+	}
+	if info.Orientation > 1 {
+		perPixel += 4 // the decoded picture
+	}
+	const process = 80 << 20
+	return process + perPixel*min(info.Pixels(), 1<<40)
+}
+
+// fullColorQuality is the number of the encoder from which on libvips gives colours the full resolution.
+const fullColorQuality = 90
 
 // decodeCost is per million pixels, measured with libvips 8.14.1 on the photographs and animations of the corpus.
 func decodeCost(info header.Info) time.Duration {

@@ -58,7 +58,7 @@ func workerMain(handle func(*engine) handler) int {
 		return exitSetup
 	}
 	guards.confine(memory)
-	hello := ready{Guards: guards.on, Missing: guards.missing, CPU: cpuUsed(), MaxRSS: maxRSS()}
+	hello := ready{Guards: guards.on, Missing: guards.missing, NoEncoder: e.lacking(), CPU: cpuUsed(), MaxRSS: maxRSS()}
 	w := &worker{conn: conn, exit: os.Exit, limitCPU: limitCPU, maxBody: memory}
 	return w.serve(hello, handle(e))
 }
@@ -67,17 +67,13 @@ func workerMain(handle func(*engine) handler) int {
 // opened, and so that the first job is no slower than the others. Which slow encoders there are depends on the
 // machine: that one is missing does not keep the others from working.
 func warmUp(e *engine, class Class) error {
-	j, source := pingJob(0, time.Minute)
-	again := func() []byte { return append(make([]byte, 0, len(source)+spare), source...) }
 	for _, f := range []header.Format{header.AVIF, header.HEIC} {
 		if class == Slow && CanMake(f) {
-			slow := j
-			slow.Plan.Target, slow.Plan.PNG = f, PNGLossy
-			slow.Plan.Quality, slow.Plan.Effort = EncoderQuality(f, slow.Plan.Quality), DefaultEffort(f)
-			_, _ = e.convert(slow, again())
+			e.probe(f)
 		}
 	}
-	if r, _ := e.convert(j, again()); r.Code != Converted && r.Code != NotSmaller {
+	j, source := pingJob(0, pingTimeout)
+	if r, _ := e.convert(j, append(make([]byte, 0, len(source)+spare), source...)); r.Code != Converted && r.Code != NotSmaller {
 		return fmt.Errorf("the built-in picture cannot be converted: %s: %s", r.Code, r.Reason)
 	}
 	return nil

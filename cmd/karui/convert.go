@@ -25,7 +25,7 @@ import (
 type convertFlags struct {
 	out       string
 	overwrite bool
-	format    string
+	formats   []string
 	quality   int
 	png       string
 	jobs      int
@@ -47,16 +47,23 @@ photo.webp, or photo.jpg.webp where a photo.png is converted with it. Originals
 that are kept as they are are not copied, and no file that exists is overwritten
 unless --overwrite is given.
 
+--format takes the formats that a viewer would accept, best first: a picture that
+would not get smaller as the first, or that it cannot hold, becomes the next one.
+Flat drawings become WebP rather than AVIF or HEIC, which would blur them, and
+animations only WebP.
+
 --json prints one document: {"files": [...], "total": {...}}. Each file has path,
 source, width, height, frames, bytes, format, variant_bytes, saved_bytes, code (a
 stable word, "converted" for a variant), reason (a sentence), settled (whether the
-decision would be the same tomorrow), quality, cpu_ms, and error where the file
-could not be read or its variant not be written.
+decision would be the same tomorrow), outcomes (code and reason for each format that
+was asked for), quality, cpu_ms, and error where the file could not be read or its
+variant not be written.
 
 Exit code 0 also when originals are kept, 1 when a file could not be read or
 written, 2 for wrong usage.`,
 		Example: `  karui convert photo.jpg
   karui convert photos/ -o variants/
+  karui convert photos/ --format avif,webp
   karui convert photos/ --quality 60 --json | jq '.files[] | select(.code != "converted")'`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -69,13 +76,13 @@ written, 2 for wrong usage.`,
 	f := cmd.Flags()
 	f.StringVarP(&flags.out, "output", "o", "", "folder for the variants (default: write nothing)")
 	f.BoolVar(&flags.overwrite, "overwrite", false, "replace variants that are there already (never an original)")
-	f.StringVar(&flags.format, "format", header.WebP.String(), "format to convert to: webp")
+	f.StringSliceVar(&flags.formats, "format", []string{header.WebP.String()}, "formats to convert to, best first: avif, heic, webp")
 	f.IntVar(&flags.quality, "quality", 80, "1 to 100; a JPEG never gets more than it was saved with")
 	f.StringVar(&flags.png, "png", convert.PNGAuto, "how PNG is compressed: auto (by content), lossy or lossless")
 	f.IntVar(&flags.jobs, "jobs", 0, "conversions at a time (default: one per CPU)")
 	f.BoolVar(&flags.json, "json", false, "print one JSON document instead of a table")
 	for name, values := range map[string][]string{
-		"format": {header.WebP.String()},
+		"format": {"webp", "avif,webp", "heic,webp", "avif", "heic"},
 		"png":    {convert.PNGAuto, convert.PNGLossy, convert.PNGLossless},
 	} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
@@ -85,26 +92,36 @@ written, 2 for wrong usage.`,
 	return cmd
 }
 
-// check tells which flag cannot be used.
-func (c *convertFlags) check() (header.Format, error) {
-	format, known := header.ParseFormat(c.format)
-	switch {
-	case !known || !convert.CanMake(format):
-		return format, command.Usage("--format is %q, but it must be webp", c.format)
-	case c.quality < 1 || c.quality > 100:
-		return format, command.Usage("--quality is %d, but it must be 1 to 100", c.quality)
-	case !slices.Contains([]string{convert.PNGAuto, convert.PNGLossy, convert.PNGLossless}, c.png):
-		return format, command.Usage("--png is %q, but it must be auto, lossy or lossless", c.png)
-	case c.jobs < 0 || c.jobs > 256:
-		return format, command.Usage("--jobs is %d, but it must be 1 to 256, or 0 for one per CPU", c.jobs)
-	case c.overwrite && c.out == "":
-		return format, command.Usage("--overwrite does nothing without -o")
+// check tells which flag cannot be used, and gives the formats.
+func (c *convertFlags) check() ([]header.Format, error) {
+	var formats []header.Format
+	for _, name := range c.formats {
+		format, known := header.ParseFormat(strings.TrimSpace(name))
+		switch {
+		case !known || !convert.CanMake(format):
+			return nil, command.Usage("--format has %q, but it must be avif, heic or webp, or several of these with commas between", name)
+		case slices.Contains(formats, format):
+			return nil, command.Usage("--format has %s twice", name)
+		}
+		formats = append(formats, format)
 	}
-	return format, nil
+	switch {
+	case len(formats) == 0:
+		return nil, command.Usage("--format is empty, but it must be avif, heic or webp, or several of these with commas between")
+	case c.quality < 1 || c.quality > 100:
+		return nil, command.Usage("--quality is %d, but it must be 1 to 100", c.quality)
+	case !slices.Contains([]string{convert.PNGAuto, convert.PNGLossy, convert.PNGLossless}, c.png):
+		return nil, command.Usage("--png is %q, but it must be auto, lossy or lossless", c.png)
+	case c.jobs < 0 || c.jobs > 256:
+		return nil, command.Usage("--jobs is %d, but it must be 1 to 256, or 0 for one per CPU", c.jobs)
+	case c.overwrite && c.out == "":
+		return nil, command.Usage("--overwrite does nothing without -o")
+	}
+	return formats, nil
 }
 
 func (c *convertFlags) run(cmd *cobra.Command, args []string) error {
-	format, err := c.check()
+	formats, err := c.check()
 	if err != nil {
 		return err
 	}
@@ -129,11 +146,14 @@ func (c *convertFlags) run(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("start workers: %w", err)
 	}
 	defer pool.Close()
+	if err := pool.CheckEncoders(cmd.Context(), formats); err != nil {
+		return fmt.Errorf("--format %s: %w", strings.Join(c.formats, ","), err)
+	}
 
 	job := batch.Job{
 		Inputs: inputs, Out: c.out, Overwrite: c.overwrite, Limits: limits, Parallel: limits.Workers,
 		Options: convert.Options{
-			Formats: []header.Format{format}, Quality: c.quality, PNG: c.png, Keep: []string{convert.KeepCopyright},
+			Formats: formats, Quality: c.quality, PNG: c.png, Keep: []string{convert.KeepCopyright},
 		},
 	}
 	reports, total, stopped := runBatch(cmd, pool, job)

@@ -60,7 +60,9 @@ func TestConvertCommandRefuses(t *testing.T) {
 		args []string
 	}{
 		"name at least one file":       {2, nil},
-		`--format is "avif"`:           {2, []string{"--format", "avif", "x.jpg"}},
+		`--format has "png"`:           {2, []string{"--format", "webp,png", "x.jpg"}},
+		`--format has avif twice`:      {2, []string{"--format", "avif,avif", "x.jpg"}},
+		`--format is empty`:            {2, []string{"--format", "", "x.jpg"}},
 		`--format is "tiff"`:           {2, []string{"--format", "tiff", "x.jpg"}},
 		"--quality is 0":               {2, []string{"--quality", "0", "x.jpg"}},
 		"--quality is 101":             {2, []string{"--quality", "101", "x.jpg"}},

@@ -99,7 +99,7 @@ func (j Job) one(ctx context.Context, c Converter, in Input, sources []os.FileIn
 	if int64(len(body)) < size {
 		info, plan := overSized(body, size, j)
 		report.describe(info, plan)
-		report.decided(plan.Decision)
+		report.decided(plan.Decision, plan.Outcomes)
 		return report
 	}
 	made, err := c.Convert(ctx, body, j.Options)
@@ -107,7 +107,7 @@ func (j Job) one(ctx context.Context, c Converter, in Input, sources []os.FileIn
 		return report.failed(err)
 	}
 	report.describe(made.Info, made.Plan)
-	report.decided(made.Decision)
+	report.decided(made.Decision, made.Outcomes)
 	report.CPUMillis = made.CPU.Milliseconds()
 	if made.Decision.Code != convert.Converted {
 		return report

@@ -37,6 +37,8 @@ type Report struct {
 	Quality  int  `json:"quality,omitempty"`
 	Lossless bool `json:"lossless,omitempty"`
 	convert.Decision
+	// Outcomes says what was decided about each format that was asked for, in that order.
+	Outcomes []Outcome `json:"outcomes,omitempty"`
 	// CPUMillis is the CPU time of the worker in milliseconds.
 	CPUMillis int64 `json:"cpu_ms"`
 	// Error says why the file could not be read, or its variant not be written.
@@ -51,7 +53,19 @@ func (r *Report) describe(info header.Info, plan convert.Plan) {
 	r.Quality = plan.Quality
 }
 
-func (r *Report) decided(d convert.Decision) { r.Decision = d }
+// Outcome is what was decided about one format.
+type Outcome struct {
+	Format string       `json:"format"`
+	Code   convert.Code `json:"code"`
+	Reason string       `json:"reason"`
+}
+
+func (r *Report) decided(d convert.Decision, outcomes []convert.Outcome) {
+	r.Decision = d
+	for _, o := range outcomes {
+		r.Outcomes = append(r.Outcomes, Outcome{o.Format.String(), o.Decision.Code, o.Decision.Reason})
+	}
+}
 
 func (r Report) failed(err error) Report {
 	r.Error = err.Error()
