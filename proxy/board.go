@@ -28,7 +28,8 @@ type board struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at every change
 	known   *announced
-	asked   [][]header.Format // lists whose first format has no result yet, oldest first
+	asked   [][]header.Format // what viewers take, each list once, oldest first
+	taken   []header.Format   // somebody sees to these
 	results map[header.Format]result
 	closed  bool
 }
@@ -42,6 +43,7 @@ type announced struct {
 // result is what became of one format: a variant, or the reason for there being none.
 type result struct {
 	record   *record // of the variant, nil for none
+	format   header.Format
 	body     []byte
 	decision convert.Decision
 }
@@ -97,56 +99,98 @@ func (b *board) ask(wanted []header.Format) {
 	b.changed = make(chan struct{})
 }
 
-// pending gives the oldest list with a format that has no result: the formats
-// from that one on.
-func (b *board) pending() ([]header.Format, bool) {
+// claim gives a format that some viewer comes to next and nobody sees to, and
+// notes that the caller does. Without one it gives a channel that is closed when
+// there may be, or nil if every viewer has a result.
+func (b *board) claim() (f header.Format, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.oldest()
-}
-
-// oldest is pending with the lock held.
-func (b *board) oldest() ([]header.Format, bool) {
-	for len(b.asked) > 0 {
-		if left, _, settled := b.lookup(b.asked[0]); !settled {
-			return left, true
+	waiting := false
+	for _, wanted := range b.asked {
+		v := b.lookup(wanted)
+		if v.settled {
+			continue
 		}
-		b.asked = b.asked[1:]
+		if waiting = true; !slices.Contains(b.taken, v.next) {
+			b.taken = append(b.taken, v.next)
+			return v.next, nil
+		}
 	}
-	return nil, false
+	if !waiting {
+		return header.Unknown, nil
+	}
+	return header.Unknown, b.changed
 }
 
-// next is pending, and closes the board when there is none, so that no viewer's
-// wish is lost between the last look and the end of the task.
-func (b *board) next() ([]header.Format, bool) {
+// take notes that the caller sees to a format; false if somebody does already.
+func (b *board) take(f header.Format) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if left, ok := b.oldest(); ok {
-		return left, true
+	if _, found := b.results[f]; found || slices.Contains(b.taken, f) {
+		return false
+	}
+	b.taken = append(b.taken, f)
+	return true
+}
+
+// finish closes the board if every viewer has a result, so that no wish is lost
+// between the last look and the end of the task.
+func (b *board) finish() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, wanted := range b.asked {
+		if !b.lookup(wanted).settled {
+			return false
+		}
 	}
 	if !b.closed {
 		b.closed = true
 		close(b.changed)
 		b.changed = make(chan struct{})
 	}
-	return nil, false
+	return true
 }
 
-// lookup goes through the formats in order, past those that are kept as the
-// original, up to one with a variant. Settled is false if one without a result
-// comes first; it is the first of left then. The lock is held.
-func (b *board) lookup(wanted []header.Format) (left []header.Format, r result, settled bool) {
-	for i, f := range wanted {
+// verdict is what one viewer gets.
+type verdict struct {
+	// result is the first variant, or the last reason for there being none.
+	result
+	// settled: every format up to the variant, or all of them, have a result. Until
+	// then next is the first that has none.
+	settled bool
+	next    header.Format
+	// final: nothing better will come later either.
+	final bool
+}
+
+// lookup goes through the formats in order, past those that are not made, up to
+// one with a variant. The lock is held.
+func (b *board) lookup(wanted []header.Format) verdict {
+	v := verdict{settled: true, final: true}
+	for _, f := range wanted {
 		got, found := b.results[f]
 		if !found {
-			return wanted[i:], result{}, false
+			return verdict{next: f}
 		}
-		r = got
-		if r.record != nil {
-			break
+		v.result = got
+		if got.record != nil {
+			return v
+		}
+		v.final = v.final && got.decision.Settled
+	}
+	return v
+}
+
+// spare gives the first variant there is among formats.
+func (b *board) spare(formats []header.Format) (result, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range formats {
+		if got := b.results[f]; got.record != nil {
+			return got, true
 		}
 	}
-	return nil, r, true
+	return result{}, false
 }
 
 // content waits until the body is known. It gives nil if it never will be: the
@@ -170,18 +214,19 @@ func (b *board) content(ctx context.Context) *announced {
 // wait waits for the first variant among wanted, until there is a result for
 // each, the limit has passed, or nothing more will come. Without formats it is
 // settled at once.
-func (b *board) wait(ctx context.Context, wanted []header.Format, limit time.Duration) (r result, settled bool) {
+func (b *board) wait(ctx context.Context, wanted []header.Format, limit time.Duration) verdict {
 	if len(wanted) == 0 {
-		return result{decision: convert.Decide(convert.NotAccepted, "the viewer takes no lighter format")}, true
+		d := convert.Decide(convert.NotAccepted, "the viewer takes no lighter format")
+		return verdict{result: result{decision: d}, settled: true, final: true}
 	}
 	var timer *time.Timer
 	for {
 		b.mu.Lock()
-		_, r, settled = b.lookup(wanted)
+		v := b.lookup(wanted)
 		closed, changed := b.closed, b.changed
 		b.mu.Unlock()
-		if settled || closed || limit <= 0 {
-			return r, settled
+		if v.settled || closed || limit <= 0 {
+			return v
 		}
 		if timer == nil {
 			timer = time.NewTimer(limit)
@@ -192,7 +237,7 @@ func (b *board) wait(ctx context.Context, wanted []header.Format, limit time.Dur
 		case <-timer.C:
 			limit = 0
 		case <-ctx.Done():
-			return result{}, false
+			return verdict{}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"karui/convert"
 	"karui/convert/header"
 	"karui/proxy/rules"
 )
@@ -12,26 +13,11 @@ import (
 // stale. Validated is whether the origin was just asked on behalf of this request.
 func (x *exchange) fromCache(f fetch, wanted []header.Format, validated bool) bool {
 	p, ttl, now := x.p, x.set.ttl, x.p.now()
-	// source names the original that all markers passed were made from, and left
-	// are the formats from the first one that nothing is known of.
-	var source int64
-	left := wanted
-	for len(left) > 0 {
-		e, ok := p.find(f.form(left[0].String()))
-		if !ok {
-			break
-		}
-		if e.record.kind == variant {
-			defer closeEntry(e.Entry)
-			return x.fromVariant(f, wanted, e, validated)
-		}
-		closeEntry(e.Entry)
-		if source != 0 && source != e.record.source {
-			break
-		}
-		source, left = e.record.source, left[1:]
+	s := p.search(f, wanted)
+	if s.variant.Entry != nil {
+		defer closeEntry(s.variant.Entry)
+		return x.fromVariant(f, wanted, s, validated)
 	}
-
 	e, ok := p.find(f.form(formOriginal))
 	if !ok {
 		return false
@@ -52,10 +38,7 @@ func (x *exchange) fromCache(f fetch, wanted []header.Format, validated bool) bo
 		return false
 	}
 	x.negotiated = true
-	rep := reply{
-		status: http.StatusOK, header: e.record.header, etag: e.record.etag, conditional: true,
-		size: e.Size(), write: e.WriteTo, section: e.section,
-	}
+	rep := storedReply(e, header.Unknown)
 	switch {
 	case !fresh && !validated:
 		if !ttl.Usable(e.record.freshness, now) {
@@ -63,34 +46,90 @@ func (x *exchange) fromCache(f fetch, wanted []header.Format, validated bool) bo
 		}
 		p.refresh(x.set, f, wanted)
 		rep.did, rep.cacheControl = didStale, ttl.ShortAge(e.record.freshness, now)
-	case len(wanted) == 0, !e.record.transformable, len(left) == 0 && source == e.record.source:
-		rep.did, rep.cacheControl = didOriginal, ttl.LongAge(e.record.freshness, now)
-	case len(left) > 0 && p.resting.rests(f.form(left[0].String())):
+	case len(wanted) == 0:
+		rep.did, rep.kept, rep.cacheControl = didOriginal, convert.NotAccepted, ttl.LongAge(e.record.freshness, now)
+	case !e.record.transformable:
+		rep.did, rep.kept, rep.cacheControl = didOriginal, convert.NotConvertible, ttl.LongAge(e.record.freshness, now)
+	case s.unknown, s.source != 0 && s.source != e.record.source:
+		return false
+	case s.resting:
 		rep.did, rep.cacheControl = didMiss, ttl.ShortAge(e.record.freshness, now)
 	default:
-		return false
+		rep.did, rep.kept, rep.cacheControl = didOriginal, s.code, ttl.LongAge(e.record.freshness, now)
 	}
 	x.send(rep)
 	return true
 }
 
-// fromVariant answers with a stored variant, unless it must not be used without
-// asking the origin first.
-func (x *exchange) fromVariant(f fetch, wanted []header.Format, e found, validated bool) bool {
-	ttl, now := x.set.ttl, x.p.now()
-	x.negotiated = true
-	rep := reply{
-		status: http.StatusOK, header: e.record.header, etag: e.record.etag, conditional: true, saved: e.record.saved,
-		size: e.Size(), write: e.WriteTo, section: e.section,
-		did: didHit, cacheControl: ttl.LongAge(e.record.freshness, now),
+// searched is what the cache knows about the formats that a viewer takes.
+type searched struct {
+	// variant is the first there is, of format; its Entry is nil for none.
+	variant found
+	format  header.Format
+	// unknown is whether there is a better format than that of which nothing is
+	// known, resting whether there is one that failed a moment ago.
+	unknown, resting bool
+	// source names the original that the markers passed were made from, 0 for no
+	// markers, and code is the last one's.
+	source int64
+	code   convert.Code
+}
+
+// search goes through the formats, best first, up to a variant.
+func (p *Proxy) search(f fetch, wanted []header.Format) searched {
+	var s searched
+	for _, format := range wanted {
+		key := f.form(format.String())
+		e, ok := p.find(key)
+		switch {
+		case ok && e.record.kind == variant && (s.source == 0 || s.source == e.record.source):
+			s.variant, s.format = e, format
+			return s
+		case ok && e.record.kind == marker && !p.lapsed(e.record) && (s.source == 0 || s.source == e.record.source):
+			s.source, s.code = e.record.source, e.record.code
+		case p.resting.rests(key):
+			s.resting = true
+		default:
+			// Also what was decided about another original: nobody knows which is right.
+			s.unknown = true
+		}
+		if ok {
+			closeEntry(e.Entry)
+		}
 	}
-	if ttl.Left(e.record.freshness, now) <= 0 && !validated {
-		if !ttl.Usable(e.record.freshness, now) {
+	return s
+}
+
+// storedReply answers with a stored body: a variant of the format, or the original.
+func storedReply(e found, format header.Format) reply {
+	return reply{
+		status: http.StatusOK, header: e.record.header, etag: e.record.etag, conditional: true,
+		saved: e.record.saved, variant: format, size: e.Size(), write: e.WriteTo, section: e.section,
+	}
+}
+
+// fromVariant answers with a stored variant, unless it must not be used without
+// asking the origin first, or a better one is to be made.
+func (x *exchange) fromVariant(f fetch, wanted []header.Format, s searched, validated bool) bool {
+	ttl, now := x.set.ttl, x.p.now()
+	freshness := s.variant.record.freshness
+	rep := storedReply(s.variant, s.format)
+	switch {
+	case ttl.Left(freshness, now) <= 0 && !validated:
+		if !ttl.Usable(freshness, now) {
 			return false
 		}
 		x.p.refresh(x.set, f, wanted)
-		rep.did, rep.cacheControl = didStale, ttl.ShortAge(e.record.freshness, now)
+		rep.did, rep.cacheControl = didStale, ttl.ShortAge(freshness, now)
+	case s.unknown:
+		// It stands in only once the viewer has waited for the better one.
+		return false
+	case s.resting:
+		rep.did, rep.cacheControl = didHit, ttl.ShortAge(freshness, now)
+	default:
+		rep.did, rep.cacheControl = didHit, ttl.LongAge(freshness, now)
 	}
+	x.negotiated = true
 	x.send(rep)
 	return true
 }

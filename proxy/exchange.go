@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"karui/convert"
+	"karui/convert/header"
 	"karui/internal/sabotage"
 	"karui/proxy/origin"
 	"karui/proxy/rules"
@@ -30,6 +32,8 @@ type exchange struct {
 	status int
 	bytes  int64
 	saved  int64
+	// variant is the format of a variant, Unknown for any other answer.
+	variant header.Format
 	// begun is whether the head of an answer may have left.
 	begun bool
 	// unlogged requests are health checks: nobody wants to read them.
@@ -45,7 +49,11 @@ type reply struct {
 	// cacheControl replaces the header's own; empty leaves it.
 	cacheControl string
 	etag         string
-	saved        int64
+	// saved and variant are for an answer with a variant.
+	saved   int64
+	variant header.Format
+	// kept says why the original is answered for good.
+	kept convert.Code
 	// conditional replies heed If-None-Match, Range and If-Range.
 	conditional bool
 	// size is the body's in bytes, -1 for unknown.
@@ -88,6 +96,9 @@ func (x *exchange) send(rep reply) {
 		if rep.saved > 0 {
 			h[savedHeader] = []string{strconv.FormatInt(rep.saved, 10)}
 		}
+		if rep.kept != "" {
+			h[keptHeader] = []string{string(rep.kept)}
+		}
 	}
 
 	status, write := rep.status, rep.write
@@ -114,7 +125,7 @@ func (x *exchange) send(rep reply) {
 		h["Content-Length"] = []string{strconv.FormatInt(rep.size, 10)}
 	}
 
-	x.did, x.saved = rep.did, rep.saved
+	x.did, x.saved, x.variant = rep.did, rep.saved, rep.variant
 	if write == nil || x.r.Method == http.MethodHead {
 		x.head(status)
 		return
@@ -146,7 +157,7 @@ func (x *exchange) sendArriving(status int, write func(w io.Writer) (int64, erro
 	case err == nil:
 		err = h.send()
 	case !h.sent:
-		x.saved = 0
+		x.saved, x.variant = 0, header.Unknown
 		x.unreachable(err)
 		return
 	}

@@ -14,7 +14,7 @@ import (
 // itself, or about a representation of which there are several.
 var computed = []string{
 	"Accept-Ranges", "Age", "Cache-Control", "Content-Length", "Date", "Etag", "Expires", "Last-Modified", "Pragma",
-	"Warning", didHeader, savedHeader, reasonHeader,
+	"Warning", didHeader, savedHeader, reasonHeader, keptHeader,
 }
 
 // sandbox keeps a document from running scripts. It goes with every body whose
@@ -67,9 +67,9 @@ func variantFields(original http.Header, path string, f header.Format) http.Head
 // On a path with variants the date of one representation is left out.
 func asIsFields(h http.Header, negotiated bool) http.Header {
 	if negotiated {
-		return withoutFields(h, "Content-Length", "Last-Modified", didHeader, savedHeader, reasonHeader)
+		return withoutFields(h, "Content-Length", "Last-Modified", didHeader, savedHeader, reasonHeader, keptHeader)
 	}
-	return withoutFields(h, "Content-Length", didHeader, savedHeader, reasonHeader)
+	return withoutFields(h, "Content-Length", didHeader, savedHeader, reasonHeader, keptHeader)
 }
 
 // withoutFields gives a header without the named fields; h stays as it is.

@@ -24,7 +24,7 @@ func (j *job) run(ctx context.Context, fl *flight.Flight) {
 		if body, err := fl.Whole(ctx, int64(j.set.convert.MaxBytes)); err == nil {
 			j.make(ctx, body, r, func() {})
 		} else if errors.Is(err, flight.ErrTooLarge) {
-			j.keep(r, convert.Decide(convert.TooLarge, "over convert.max_bytes"))
+			j.keepAll(r, convert.Decide(convert.TooLarge, "over convert.max_bytes"))
 		}
 		return
 	}
@@ -99,6 +99,10 @@ func (j *job) receive(ctx context.Context, fl *flight.Flight, head *origin.Head)
 	}
 	j.board.announce(&announced{record: r, content: c})
 	if !c.image {
+		if j.board.previous != nil {
+			// The origin has something else under this name now.
+			j.p.forget(j.fetch, head.Start)
+		}
 		return
 	}
 	if r.independent() && j.fetch.origin {
@@ -113,7 +117,8 @@ func (j *job) receive(ctx context.Context, fl *flight.Flight, head *origin.Head)
 	switch {
 	case errors.Is(err, flight.ErrTooLarge):
 		if j.storeLarge(ctx, fl, head, r, c) {
-			j.keep(r, convert.Decide(convert.TooLarge, "over convert.max_bytes"))
+			j.keepAll(r, convert.Decide(convert.TooLarge, "over convert.max_bytes"))
+			j.supersede(r)
 		}
 		return
 	case err != nil:
@@ -138,9 +143,11 @@ func (j *job) receive(ctx context.Context, fl *flight.Flight, head *origin.Head)
 	if decided {
 		storing.Wait()
 		j.keep(r, kept)
+		j.supersede(r)
 		return
 	}
 	j.make(ctx, body, r, storing.Wait)
+	j.supersede(r)
 }
 
 // peek reads as much of the body as it takes to tell what it is.
@@ -163,10 +170,10 @@ func peek(ctx context.Context, fl *flight.Flight, h http.Header) (content, error
 const maxHeader = 1 << 20
 
 // planEarly tells from a body that is still arriving whether its header rules
-// out every format of the site.
-func (j *job) planEarly(ctx context.Context, fl *flight.Flight, head *origin.Head, r *record) (convert.Decision, bool) {
+// out every format of the site, and why each.
+func (j *job) planEarly(ctx context.Context, fl *flight.Flight, head *origin.Head, r *record) ([]convert.Outcome, bool) {
 	if !r.transformable {
-		return convert.Decide(convert.NotConvertible, "another kind of file, or the origin forbids changes"), true
+		return j.fetch.site.all(convert.Decide(convert.NotConvertible, "another kind of file, or the origin forbids changes")), true
 	}
 	prefix := convert.NewPrefix(head.Length, j.fetch.site.options(j.fetch.site.formats), j.set.convert)
 	for n := header.SniffLen; n <= maxHeader; n *= 2 {
@@ -176,11 +183,11 @@ func (j *job) planEarly(ctx context.Context, fl *flight.Flight, head *origin.Hea
 		}
 		plan, decided := prefix.Decide(b)
 		if decided {
-			return plan.Decision, plan.Keep
+			return plan.Outcomes, plan.Keep
 		}
 		if len(b) < n {
 			break
 		}
 	}
-	return convert.Decision{}, false
+	return nil, false
 }

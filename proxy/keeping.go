@@ -66,6 +66,7 @@ func (p *Proxy) extend(set *settings, f fetch, held found, head *origin.Head) *r
 		}
 		r.header[name] = values
 	}
+	r.transformable = r.transformable && rules.Transformable(head.Header)
 	if tag := head.Header.Get("Etag"); tag != "" {
 		r.etag = tag
 	}
@@ -85,7 +86,7 @@ func (p *Proxy) confirm(set *settings, f fetch, r *record, start time.Time) {
 			continue
 		}
 		closeEntry(e.Entry)
-		if e.record.source != r.source {
+		if e.record.source != r.source || !r.transformable {
 			p.drop(key, start)
 			continue
 		}

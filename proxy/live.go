@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"karui/convert/header"
@@ -99,20 +100,27 @@ func (x *exchange) fromOriginal(f fetch, wanted []header.Format, h *flight.Handl
 	if !known.content.image {
 		wanted = nil
 	}
-	made, settled := b.wait(x.r.Context(), wanted, 0)
+	v := b.wait(x.r.Context(), wanted, 0)
 	did := didHit // made before this viewer came, and not in the cache yet
-	if made.record == nil || h.Leader() {
+	if v.record == nil || h.Leader() {
 		did = didWait
-		made, settled = b.wait(x.r.Context(), wanted, x.set.wait-time.Since(x.start))
+		v = b.wait(x.r.Context(), wanted, x.set.wait-time.Since(x.start))
 	}
-	if x.set.wait == 0 && h.Leader() && made.record != nil {
-		// The viewer that set the conversion off could have this variant only by
-		// having waited for it, however shortly.
-		made, settled = result{}, false
+	// The viewer that set the conversion off could have a variant of it only by
+	// having waited, however shortly.
+	hasty := x.set.wait == 0 && h.Leader()
+	if hasty && v.record != nil {
+		v = verdict{next: v.format}
 	}
 	now := x.p.now()
-	if made.record != nil {
-		x.send(variantReply(made, did, ttl.LongAge(made.record.freshness, now)))
+	switch {
+	case v.record != nil && v.final:
+		x.send(variantReply(v.result, did, ttl.LongAge(v.record.freshness, now)))
+		return
+	case v.record != nil:
+		x.send(variantReply(v.result, did, ttl.ShortAge(v.record.freshness, now)))
+		return
+	case !v.settled && x.spare(f, wanted[slices.Index(wanted, v.next)+1:], b, rec, hasty):
 		return
 	}
 	if err := failed(h.Flight()); err != nil {
@@ -124,21 +132,52 @@ func (x *exchange) fromOriginal(f fetch, wanted []header.Format, h *flight.Handl
 		status: http.StatusOK, header: rec.header, etag: rec.etag, conditional: true,
 		size: head.Length, write: h.WriteTo, arriving: true,
 	}
+	sure := v.settled && v.final
 	switch {
 	case !known.content.image:
 		rep.did, rep.cacheControl = didBypass, ttl.ShortAge(rec.freshness, now)
-	case settled && made.decision.Settled && head.Framing == origin.UntilClose:
+	case sure && head.Framing == origin.UntilClose:
 		// Nothing tells whether this will be all of it, so nobody may keep it for long.
 		// It is not aborted either where it ends without its format's trailer: some
 		// intact files have none, which the true origin's viewers see, and an aborted
 		// connection would break them each time.
-		rep.did, rep.cacheControl = didOriginal, ttl.ShortAge(rec.freshness, now)
-	case settled && made.decision.Settled:
-		rep.did, rep.cacheControl = didOriginal, ttl.LongAge(rec.freshness, now)
+		rep.did, rep.kept, rep.cacheControl = didOriginal, v.decision.Code, ttl.ShortAge(rec.freshness, now)
+	case sure:
+		rep.did, rep.kept, rep.cacheControl = didOriginal, v.decision.Code, ttl.LongAge(rec.freshness, now)
 	default:
 		rep.did, rep.cacheControl = didMiss, ttl.ShortAge(rec.freshness, now)
 	}
 	x.send(rep)
+}
+
+// spare answers with a variant of a later format, for the short lifetime, while
+// the one that the viewer would rather have is being made: it is lighter than the
+// original, and there already.
+func (x *exchange) spare(f fetch, later []header.Format, b *board, r *record, hasty bool) bool {
+	if !r.transformable {
+		return false
+	}
+	if made, ok := b.spare(later); ok && !hasty {
+		x.send(variantReply(made, didHit, x.set.ttl.ShortAge(made.record.freshness, x.p.now())))
+		return true
+	}
+	if b.replayed == nil {
+		return false // of a new picture, the cache has only what the board has
+	}
+	for _, format := range later {
+		e, ok := x.p.find(f.form(format.String()))
+		if !ok {
+			continue
+		}
+		defer closeEntry(e.Entry)
+		if e.record.kind == variant && e.record.source == r.source {
+			rep := storedReply(e, format)
+			rep.did, rep.cacheControl = didHit, x.set.ttl.ShortAge(e.record.freshness, x.p.now())
+			x.send(rep)
+			return true
+		}
+	}
+	return false
 }
 
 // failed gives the reason why a flight's body is not whole, nil while it may be.
@@ -156,7 +195,7 @@ func variantReply(made result, did outcome, cacheControl string) reply {
 	body := made.body
 	return reply{
 		status: http.StatusOK, header: made.record.header, etag: made.record.etag, conditional: true,
-		did: did, cacheControl: cacheControl, saved: made.record.saved, size: int64(len(body)),
+		did: did, cacheControl: cacheControl, saved: made.record.saved, variant: made.format, size: int64(len(body)),
 		write: func(w io.Writer) (int64, error) {
 			n, err := w.Write(body)
 			return int64(n), err

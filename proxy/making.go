@@ -3,51 +3,113 @@ package proxy
 import (
 	"context"
 	"net/http"
+	"runtime/debug"
 	"slices"
+	"sync"
 
 	"karui/convert"
 	"karui/convert/header"
 	"karui/proxy/rules"
 )
 
-// settleAll writes one decision up for every format of the site.
-func (j *job) settleAll(d convert.Decision) {
-	for _, f := range j.fetch.site.formats {
-		j.board.settle(f, result{decision: d})
+// keep settles what was decided about every format of the site, and stores
+// markers that say so.
+func (j *job) keep(r *record, outcomes []convert.Outcome) {
+	for _, o := range outcomes {
+		j.note(r, o)
 	}
 }
 
-// keep settles that the original is kept, and stores markers that say so.
-func (j *job) keep(r *record, d convert.Decision) {
-	j.settleAll(d)
-	j.p.metrics.decided(j.fetch.site.config.ID, d.Code)
-	if d.Settled && r.transformable {
-		j.mark(j.fetch.site.formats, r, d)
+// keepAll is keep with one decision for every format.
+func (j *job) keepAll(r *record, d convert.Decision) { j.keep(r, j.fetch.site.all(d)) }
+
+// all gives one decision as that about every format of the site.
+func (s *site) all(d convert.Decision) []convert.Outcome {
+	outcomes := make([]convert.Outcome, len(s.formats))
+	for i, f := range s.formats {
+		outcomes[i] = convert.Outcome{Format: f, Decision: d}
+	}
+	return outcomes
+}
+
+// settleAll writes up what was decided, before anything is stored.
+func (j *job) settleAll(outcomes []convert.Outcome) {
+	for _, o := range outcomes {
+		j.board.settle(o.Format, result{decision: o.Decision})
 	}
 }
 
-// mark stores markers for the formats.
-func (j *job) mark(formats []header.Format, r *record, d convert.Decision) {
-	for _, f := range formats {
-		m := &record{kind: marker, source: r.source, code: d.Code, freshness: r.freshness}
-		j.p.put(j.fetch.form(f.String()), j.start, j.set.ttl.Useless(r.freshness), m, nil)
+// note writes up that a format is not made, and sees to it that the next viewers
+// know: by a marker where the decision would be the same tomorrow, else by a short
+// rest. Nothing that happens to one format touches another.
+func (j *job) note(r *record, o convert.Outcome) {
+	key := j.fetch.form(o.Format.String())
+	j.fetch.site.counts.decided(o.Format, o.Decision.Code)
+	switch {
+	case !r.transformable:
+		// The original says so itself.
+	case o.Decision.Settled:
+		m := &record{kind: marker, source: r.source, digest: r.digest, code: o.Decision.Code, freshness: r.freshness}
+		if punished(o.Decision.Code) {
+			m.noted = j.p.now()
+		}
+		j.p.put(key, j.start, j.set.ttl.Useless(r.freshness), m, nil)
+	default:
+		j.p.resting.rest(key, j.set.ttl.Short)
+		if old := j.board.previous; old != nil && old.source != r.source {
+			// The picture has changed, so the one before must not be answered any more.
+			j.p.drop(key, j.start)
+		}
 	}
+	j.board.settle(o.Format, result{decision: o.Decision})
 }
 
-// make converts for the viewers of the flight until no wish is left. Stored
-// waits until the original can be found in the cache.
+// make converts for the viewers of the flight until no wish is left, every format
+// once and each by itself: who takes the quick one does not wait for the slow one
+// that somebody else takes. Stored waits until the original can be found in the
+// cache.
 func (j *job) make(ctx context.Context, body []byte, r *record, stored func()) {
+	var making sync.WaitGroup
+	defer making.Wait()
 	for {
-		wanted, ok := j.board.pending()
-		if !ok {
+		f, changed := j.board.claim()
+		switch {
+		case f != header.Unknown:
+			making.Go(func() { j.makeOne(ctx, f, body, r) })
+		case changed != nil:
+			<-changed
+		default:
 			stored()
-			if wanted, ok = j.board.next(); !ok {
+			making.Wait()
+			if j.board.finish() {
 				return
 			}
 		}
-		if !j.fromStore(wanted[0], r) {
-			j.convert(ctx, wanted, body, r)
+	}
+}
+
+// makeOne sees to it that there is a result for the format.
+func (j *job) makeOne(ctx context.Context, f header.Format, body []byte, r *record) {
+	defer func() {
+		if v := recover(); v != nil {
+			j.p.log.Error("panic while making a variant", "format", f.String(), "panic", v, "stack", string(debug.Stack()))
+			j.board.settle(f, result{decision: convert.Decide(convert.Unavailable, "a fault inside karui")})
 		}
+	}()
+	switch {
+	case j.fromStore(f, r):
+	case j.p.resting.rests(j.fetch.form(f.String())):
+		j.board.settle(f, result{decision: convert.Decide(convert.QueueFull, "it was tried a moment ago")})
+	default:
+		j.convert(ctx, f, body, r)
+	}
+}
+
+// supersede removes what was made of the picture before this one, once nothing of
+// it is needed any more.
+func (j *job) supersede(r *record) {
+	if old := j.board.previous; old != nil && (old.source != r.source || !r.transformable) {
+		j.p.confirm(j.set, j.fetch, r, j.start)
 	}
 }
 
@@ -58,64 +120,59 @@ func (j *job) fromStore(f header.Format, r *record) bool {
 		return false
 	}
 	defer closeEntry(e.Entry)
-	if e.record.source != r.source {
+	if e.record.source != r.source || j.p.lapsed(e.record) {
 		return false
 	}
 	if e.record.kind == marker {
-		j.board.settle(f, result{decision: convert.Decide(e.record.code, "decided before")})
+		j.board.settle(f, result{decision: convert.Decision{Code: e.record.code, Reason: "decided before", Settled: true}})
 		return true
 	}
 	body, err := e.body()
 	if err != nil {
 		return false
 	}
-	j.board.settle(f, result{record: e.record, body: body, decision: convert.Decide(convert.Converted, "")})
+	j.board.settle(f, result{record: e.record, format: f, body: body, decision: convert.Decide(convert.Converted, "")})
 	return true
 }
 
-// convert makes the first format among wanted that the picture allows, and writes
-// up and stores what came of it.
-func (j *job) convert(ctx context.Context, wanted []header.Format, body []byte, r *record) {
-	made, err := j.p.convert.Convert(ctx, body, j.fetch.site.options(wanted))
-	if err != nil {
-		made = convert.Result{Decision: convert.Decide(convert.Unavailable, err.Error())}
-	}
-	j.p.metrics.decided(j.fetch.site.config.ID, made.Decision.Code)
-	at := slices.Index(wanted, made.Format)
-	if made.Decision.Code != convert.Converted || len(made.Body) == 0 || at < 0 {
-		j.unconverted(wanted, made.Decision, r)
+// convert makes one format, and writes up and stores what came of it.
+func (j *job) convert(ctx context.Context, f header.Format, body []byte, r *record) {
+	made, err := j.p.convert.Convert(ctx, body, j.fetch.site.options([]header.Format{f}))
+	switch {
+	case err != nil:
+		j.note(r, convert.Outcome{Format: f, Decision: convert.Decide(convert.Unavailable, err.Error())})
+		return
+	case made.Decision.Code != convert.Converted || len(made.Body) == 0 || made.Format != f:
+		j.note(r, convert.Outcome{Format: f, Decision: made.Decision})
+		if unreadable(made.Decision.Code) {
+			// Decoding it again for another format would find the same.
+			for _, o := range j.fetch.site.all(made.Decision) {
+				if j.board.take(o.Format) && !j.fromStore(o.Format, r) {
+					j.note(r, o)
+				}
+			}
+		}
 		return
 	}
+	j.fetch.site.counts.decided(f, made.Decision.Code)
 	v := &record{
 		kind: variant, status: http.StatusOK, source: r.source, saved: int64(len(body) - len(made.Body)),
 		freshness: r.freshness, etag: rules.DigestOf(made.Body).ETag(),
-		header: variantFields(r.header, j.fetch.key.Path, made.Format),
+		header: variantFields(r.header, j.fetch.key.Path, f),
 	}
-	passed := convert.Decide(convert.TooSlow, "another format was chosen")
-	for _, f := range wanted[:at] {
-		j.board.settle(f, result{decision: passed})
-	}
-	j.board.settle(made.Format, result{record: v, body: made.Body, decision: made.Decision})
-	j.mark(wanted[:at], r, passed)
-	j.p.put(j.fetch.form(made.Format.String()), j.start, j.set.ttl.Useless(r.freshness), v, made.Body)
+	j.board.settle(f, result{record: v, format: f, body: made.Body, decision: made.Decision})
+	j.p.put(j.fetch.form(f.String()), j.start, j.set.ttl.Useless(r.freshness), v, made.Body)
 }
 
-// unconverted notes that the original is answered instead: for good where the
-// decision would be the same tomorrow, else for a moment.
-func (j *job) unconverted(wanted []header.Format, d convert.Decision, r *record) {
-	if d.Settled {
-		j.mark(wanted, r, d)
-	} else {
-		for _, f := range wanted {
-			key := j.fetch.form(f.String())
-			j.p.resting.rest(key, j.set.ttl.Short)
-			if old := j.board.previous; old != nil && old.source != r.source {
-				// The picture has changed, so the one before must not be answered any more.
-				j.p.drop(key, j.start)
-			}
-		}
-	}
-	for _, f := range wanted {
-		j.board.settle(f, result{decision: d})
-	}
+// unreadable tells whether a worker found the picture itself wanting. Whatever
+// else keeps a format from being made is known from the header, or may be
+// otherwise for another format.
+func unreadable(c convert.Code) bool {
+	return slices.Contains([]convert.Code{convert.Broken, convert.Truncated, convert.DecodeFailed, convert.OddCanvas}, c)
+}
+
+// punished tells whether a decision holds no longer than the quarantine of the
+// original, whatever the origin says of its lifetime.
+func punished(c convert.Code) bool {
+	return slices.Contains([]convert.Code{convert.Crashed, convert.OutOfMemory, convert.Timeout, convert.Quarantined}, c)
 }

@@ -2,11 +2,12 @@ package proxy
 
 import (
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"karui/convert"
+	"karui/convert/header"
 	"karui/proxy/origin"
 )
 
@@ -21,6 +22,12 @@ type metrics struct {
 	conversions *prometheus.CounterVec
 	active      prometheus.Gauge
 	pings       *prometheus.CounterVec
+	variants    *prometheus.CounterVec
+
+	mu    sync.Mutex
+	sites map[string]*counts
+	// none counts requests that belong to no site.
+	none *counts
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
@@ -28,6 +35,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "karui", Name: name, Help: help}, labels)
 	}
 	m := &metrics{
+		sites:    map[string]*counts{},
+		variants: counter("variants_sent_total", "Answers with a variant by site and format.", "site", "format"),
 		requests: counter("requests_total", "Requests by site and by what was answered.", "site", "outcome"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "karui", Name: "request_duration_seconds",
@@ -39,27 +48,28 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		}),
 		saved:       counter("saved_bytes_total", "Bytes that variants saved viewers, against the originals.", "site"),
 		fetches:     counter("origin_fetches_total", "Requests to origins by site and result: a class of status or a kind of failure.", "site", "result"),
-		conversions: counter("conversions_total", "Decisions about originals by site and code.", "site", "code"),
+		conversions: counter("conversions_total", "Decisions about originals by site, format and code.", "site", "format", "code"),
 		active: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "karui", Name: "requests_in_flight", Help: "Requests being answered.",
 		}),
 		pings: counter("ping_conversions_total", "Conversions behind the ping by result.", "result"),
 	}
-	registry.MustRegister(m.requests, m.duration, m.sent, m.saved, m.fetches, m.conversions, m.active, m.pings)
+	registry.MustRegister(m.requests, m.duration, m.sent, m.saved, m.fetches, m.conversions, m.active, m.pings, m.variants)
+	m.none = m.of("")
 	return m
 }
 
 func (m *metrics) answered(x *exchange, took time.Duration) {
-	id := ""
+	c := m.none
 	if x.site != nil {
-		id = x.site.config.ID
+		c = x.site.counts
 	}
-	m.requests.WithLabelValues(id, string(x.did)).Inc()
+	c.answered(x.did)
+	if x.variant != header.Unknown && x.bytes > 0 {
+		c.sent(x.variant, x.saved)
+	}
 	m.duration.WithLabelValues(string(x.did)).Observe(took.Seconds())
 	m.sent.Add(float64(x.bytes))
-	if x.saved > 0 && x.bytes > 0 {
-		m.saved.WithLabelValues(id).Add(float64(x.saved))
-	}
 }
 
 func (m *metrics) fetched(site string, response *origin.Response, err error) {
@@ -71,8 +81,4 @@ func (m *metrics) fetched(site string, response *origin.Response, err error) {
 		result = origin.KindOf(err).String()
 	}
 	m.fetches.WithLabelValues(site, result).Inc()
-}
-
-func (m *metrics) decided(site string, code convert.Code) {
-	m.conversions.WithLabelValues(site, string(code)).Inc()
 }

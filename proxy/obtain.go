@@ -113,13 +113,18 @@ func (j *job) revalidate(ctx context.Context, held found) (*origin.Response, err
 		}
 		r := p.extend(j.set, f, held, &response.Head)
 		return j.replay(held, r, response.Start)
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		p.forget(f, response.Start)
+	case overloaded(status), status < 200, status == http.StatusNotModified, status == http.StatusPartialContent:
+		// The origin is in trouble, or makes no sense: what is stored goes on.
+		p.resting.rest(f.key, j.set.ttl.Short)
+	case status == http.StatusOK:
+		// The body decides.
 	case status == http.StatusNotFound, status == http.StatusGone:
 		// What is remembered of it takes the original's place.
 		p.forgetVariants(f, response.Start)
-	case status != http.StatusOK:
-		p.resting.rest(f.key, j.set.ttl.Short)
+	default:
+		// A redirect, a refusal: the origin was reached, and this is what it has under
+		// that name now. Its other viewers see the same.
+		p.forget(f, response.Start)
 	}
 	return response, nil
 }

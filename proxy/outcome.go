@@ -8,6 +8,8 @@ const (
 	didHeader    = "X-Karui"
 	savedHeader  = "X-Karui-Saved"
 	reasonHeader = "X-Karui-Reason"
+	// keptHeader says why an original is the settled answer: a convert.Code.
+	keptHeader = "X-Karui-Kept"
 )
 
 // outcome says what happened to a request. The word is the value of X-Karui, a

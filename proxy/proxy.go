@@ -48,6 +48,7 @@ type Proxy struct {
 	ping     *pinger
 	buffers  copyBuffers
 	resting  *resting
+	pardoned pardons
 	failures *rate.Limiter
 	work     *workload
 }
@@ -76,6 +77,7 @@ func New(o Options) *Proxy {
 		// One failing origin must not fill the disk with lines about it.
 		failures: rate.NewLimiter(1, 20),
 		work:     newWorkload(),
+		pardoned: pardons{at: map[rules.Digest]time.Time{}},
 	}
 	if p.now == nil {
 		p.now = time.Now
@@ -88,14 +90,14 @@ func New(o Options) *Proxy {
 		Memory: int64(o.Settings.Limits.InflightBytes), BodyMemory: int64(o.Settings.Convert.MaxBytes),
 		Dir: o.SpoolDir, Log: o.Log,
 	})
-	p.set.Store(newSettings(o.Settings))
+	p.set.Store(newSettings(o.Settings, p.metrics))
 	p.ping = startPing(p.convert, p.metrics.pings, p.log)
 	return p
 }
 
 // Reload puts other settings in force. Requests under way keep theirs. The
 // bounds of memory stay as they were at the start.
-func (p *Proxy) Reload(s Settings) { p.set.Store(newSettings(s)) }
+func (p *Proxy) Reload(s Settings) { p.set.Store(newSettings(s, p.metrics)) }
 
 // Flights counts the fetches under way.
 func (p *Proxy) Flights() flight.Stats { return p.flights.Stats() }

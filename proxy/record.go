@@ -41,8 +41,10 @@ type record struct {
 	digest rules.Digest
 	// saved is what a variant has less than its original, in bytes.
 	saved int64
-	// code says why the original is kept, for a marker.
-	code convert.Code
+	// code says why the original is kept, for a marker, and noted when that was
+	// decided, for one that does not hold for ever.
+	code  convert.Code
+	noted time.Time
 	// transformable is whether the origin allows a variant.
 	transformable bool
 	// sawOrigin is whether the fetch carried the viewer's Origin header.
@@ -56,8 +58,9 @@ type record struct {
 	header http.Header
 }
 
-// recordVersion changes with the form below; entries of another version are misses.
-const recordVersion = 1
+// recordVersion changes with the form below. The version before lacks noted and is
+// read; entries of any other version are misses.
+const recordVersion = 2
 
 var errRecord = errors.New("not a record of this version")
 
@@ -88,6 +91,11 @@ func (r *record) encode() []byte {
 	b = appendText(b, string(r.code))
 	b = appendText(b, r.etag)
 	b = appendText(b, r.lastModified)
+	noted := int64(0)
+	if !r.noted.IsZero() {
+		noted = r.noted.UnixNano()
+	}
+	b = binary.AppendVarint(b, noted)
 	names := make([]string, 0, len(r.header))
 	for name := range r.header {
 		names = append(names, name)
@@ -117,7 +125,8 @@ func appendText(b []byte, s string) []byte {
 // what does not read well was written by another version.
 func decodeRecord(attributes []byte) (*record, error) {
 	d := decoder{rest: string(attributes)} // the one copy that all texts are parts of
-	if d.byte() != recordVersion {
+	version := d.byte()
+	if version != recordVersion && version != recordVersion-1 {
 		return nil, errRecord
 	}
 	r := &record{kind: kind(d.byte())}
@@ -136,6 +145,11 @@ func decodeRecord(attributes []byte) (*record, error) {
 	r.code = convert.Code(d.text())
 	r.etag = d.text()
 	r.lastModified = d.text()
+	if version == recordVersion {
+		if noted := d.varint(); noted != 0 {
+			r.noted = time.Unix(0, noted)
+		}
+	}
 	r.header = make(http.Header, 8)
 	values := make([]string, 0, 12)
 	for len(d.rest) > 0 && !d.failed {

@@ -274,7 +274,8 @@ func TestMetrics(t *testing.T) {
 	for name, want := range map[string]float64{
 		"karui_requests_total miss shop": 1, "karui_requests_total hit shop": 1, "karui_requests_total 503_route ": 1,
 		"karui_requests_total bypass shop": 1, "karui_saved_bytes_total shop": float64(len(jpg) - len(webp(jpg))),
-		"karui_origin_fetches_total 2xx shop": 1, "karui_origin_fetches_total 4xx shop": 1, "karui_conversions_total converted shop": 1,
+		"karui_origin_fetches_total 2xx shop": 1, "karui_origin_fetches_total 4xx shop": 1, "karui_conversions_total converted webp shop": 1,
+		"karui_variants_sent_total webp shop": 1,
 	} {
 		if got[name] != want {
 			t.Errorf("%s: %v, want %v", name, got[name], want)

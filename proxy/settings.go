@@ -36,15 +36,17 @@ type settings struct {
 	accessLog bool
 	router    *router
 	secrets   secrets
+	sites     []*site
 }
 
-func newSettings(s Settings) *settings {
+func newSettings(s Settings, m *metrics) *settings {
 	sites := make([]*site, len(s.Sites))
 	for i := range s.Sites {
-		sites[i] = newSite(s.Sites[i].Config, s.Sites[i].Origin)
+		sites[i] = newSite(s.Sites[i].Config, s.Sites[i].Origin, m.of(s.Sites[i].Config.ID))
 	}
 	return &settings{
 		edge: s.Edge, wait: s.FirstResponse.Wait, ttl: rules.TTL(s.TTL), limits: s.Limits, convert: s.Convert,
 		accessLog: s.AccessLog, router: newRouter(s.Edge.RoutingHeader, sites), secrets: newSecrets(s.Edge.Secrets),
+		sites: sites,
 	}
 }

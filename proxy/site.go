@@ -28,6 +28,7 @@ type site struct {
 	forward []string
 	keyed   []string
 	origin  Fetcher
+	counts  *counts
 }
 
 // unkeyed are headers that say nothing about which picture is meant.
@@ -41,8 +42,8 @@ var unforwarded = []string{
 	"If-Range", "If-Unmodified-Since", "Range",
 }
 
-func newSite(config SiteConfig, fetcher Fetcher) *site {
-	s := &site{config: config, origin: fetcher}
+func newSite(config SiteConfig, fetcher Fetcher, counts *counts) *site {
+	s := &site{config: config, origin: fetcher, counts: counts}
 	for _, name := range config.Formats {
 		if f, ok := header.ParseFormat(name); ok {
 			s.formats = append(s.formats, f)

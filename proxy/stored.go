@@ -2,9 +2,12 @@ package proxy
 
 import (
 	"io"
+	"sync"
+	"time"
 
 	"karui/cache"
 	"karui/convert/header"
+	"karui/proxy/rules"
 )
 
 // formOriginal is the Form of a key for the original, and for what stands in its
@@ -59,22 +62,59 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// resolved tells whether every list of formats would be answered from the cache
-// without converting: past markers, up to a variant or the end. All must be made
-// from the fetch that source names.
+// resolved tells whether the formats would be answered from the cache without
+// converting: past markers, up to a variant or the end. All must be made from the
+// fetch that source names.
 func (p *Proxy) resolved(f fetch, wanted []header.Format, source int64) bool {
-	for _, format := range wanted {
-		e, ok := p.find(f.form(format.String()))
-		if !ok {
-			return false
-		}
-		closeEntry(e.Entry)
-		if e.record.source != source {
-			return false
-		}
-		if e.record.kind == variant {
-			return true
+	s := p.search(f, wanted)
+	of := s.source
+	if s.variant.Entry != nil {
+		of = s.variant.record.source
+		closeEntry(s.variant.Entry)
+	}
+	return !s.unknown && (of == source || of == 0)
+}
+
+// punishment is how long a marker holds that says what an original did to a
+// worker: as long as its quarantine. The origin's word that the picture is still
+// the same does not make it longer.
+const punishment = 24 * time.Hour
+
+// lapsed tells whether a marker no longer holds: its original has served its time
+// in quarantine, or was let out of it.
+func (p *Proxy) lapsed(r *record) bool {
+	if r.kind != marker || r.noted.IsZero() {
+		return false
+	}
+	return !p.now().Before(r.noted.Add(punishment)) || p.pardoned.since(r.digest, r.noted)
+}
+
+// pardons remembers which originals operators let out of quarantine, and when.
+type pardons struct {
+	mu sync.Mutex
+	at map[rules.Digest]time.Time
+}
+
+// maxPardons bounds what is remembered; the rest is tried again a day after.
+const maxPardons = 10_000
+
+func (p *pardons) since(d rules.Digest, noted time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, found := p.at[d]
+	return found && at.After(noted)
+}
+
+// Pardon lets originals with the SHA-256 be tried again: they were let out of
+// quarantine.
+func (p *Proxy) Pardon(digest [32]byte) {
+	now := p.now()
+	p.pardoned.mu.Lock()
+	defer p.pardoned.mu.Unlock()
+	for d, at := range p.pardoned.at {
+		if len(p.pardoned.at) >= maxPardons || now.Sub(at) > punishment {
+			delete(p.pardoned.at, d)
 		}
 	}
-	return true
+	p.pardoned.at[rules.Digest(digest[:16])] = now
 }

@@ -105,15 +105,7 @@ func (c SiteConfig) validateFormats(key string) error {
 	return errors.Join(errs...)
 }
 
-func checkFormat(key, word string) error {
-	switch word {
-	case "webp":
-		return nil
-	case "avif", "heic":
-		return config.Invalid(key, word, "webp: this version makes only webp")
-	}
-	return config.Invalid(key, word, "webp")
-}
+func checkFormat(key, word string) error { return config.OneOf(key, word, "webp", "avif", "heic") }
 
 func (c SiteConfig) validateForwardHeaders(key string) error {
 	element := func(i int) string { return config.Key(key, i) }

@@ -1,23 +1,24 @@
 package server
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"karui/internal/api"
 )
 
-// admin is the handler of the operators' listener.
+// operators is the handler of the operators' listener.
 //
 // /healthz says that the process lives, /readyz that it would serve; neither
-// needs a token, since orchestrators have none. /metrics needs one with the right
-// `read`, unless the listener can be reached from this machine only.
-func admin(cfg AdminConfig, ready func() bool, registry *prometheus.Registry) http.Handler {
+// needs a token, since orchestrators have none. /metrics, which is about all
+// sites, needs one with the right `read` for all of them, unless the listener can
+// be reached from this machine only: what collects metrics there often has none.
+// Below /api/v1, tokens are needed wherever some are configured, also on the
+// loopback, since a proxy of the operators' own may stand in front of it.
+func operators(cfg AdminConfig, ready func() bool, registry *prometheus.Registry, calls *api.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		plain(w, http.StatusOK, "ok\n")
@@ -30,7 +31,12 @@ func admin(cfg AdminConfig, ready func() bool, registry *prometheus.Registry) ht
 		plain(w, http.StatusOK, "ready\n")
 	})
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry})
-	mux.Handle("GET /metrics", authorized(cfg, "read", metrics))
+	if isLoopback(cfg.Listen) {
+		mux.Handle("GET /metrics", metrics)
+	} else {
+		mux.Handle("GET /metrics", calls.Guard(api.Read, metrics))
+	}
+	mux.Handle(api.Prefix+"/", calls)
 	return mux
 }
 
@@ -42,49 +48,24 @@ func plain(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text)) // a client that left needs no text
 }
 
-// authorized asks for a token with the right.
-func authorized(cfg AdminConfig, right string, next http.Handler) http.Handler {
-	if loopback(cfg.Listen) {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !cfg.allows(r.Header.Get("Authorization"), right) {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="karui"`)
-			plain(w, http.StatusUnauthorized, "a token with the right "+right+" is needed\n")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// allows tells whether an Authorization header carries a token with the right. It
-// takes the same time for every token.
-func (c AdminConfig) allows(authorization, right string) bool {
-	scheme, token, _ := strings.Cut(authorization, " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return false
-	}
-	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	allowed := 0
-	for _, t := range c.Tokens {
-		own := sha256.Sum256([]byte(t.Token))
-		same := subtle.ConstantTimeCompare(sum[:], own[:])
-		if t.Token != "" && slices.Contains(t.Rights, right) {
-			allowed |= same
+// keys gives the tokens in the form of the API.
+func (c AdminConfig) keys() []api.Token {
+	tokens := make([]api.Token, len(c.Tokens))
+	for i, t := range c.Tokens {
+		tokens[i] = api.Token{Name: t.Name, Secret: t.Token, Sites: t.Sites}
+		for _, r := range t.Rights {
+			tokens[i].Rights = append(tokens[i].Rights, api.Right(r))
 		}
 	}
-	return allowed == 1
+	return tokens
 }
 
-// loopback tells whether an address can be reached from this machine only.
-func loopback(address string) bool {
+// isLoopback tells whether an address can be reached from this machine only.
+func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return false
 	}
-	if host == "localhost" {
-		return true
-	}
 	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

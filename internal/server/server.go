@@ -26,6 +26,7 @@ import (
 
 	"karui/cache"
 	"karui/convert"
+	"karui/internal/api"
 	"karui/internal/config"
 	"karui/internal/logging"
 	"karui/proxy"
@@ -44,6 +45,21 @@ type Options struct {
 	Started func(public, admin net.Addr)
 	// ConvertOptions are for the pool of workers.
 	ConvertOptions []convert.Option
+	// Routes gives the API's routes of packages that the server does not know; nil
+	// for none. It is called once, before anybody is answered.
+	Routes func(Parts) []api.Route
+}
+
+// Parts are what routes of other packages may act on.
+type Parts struct {
+	Cache *cache.Cache
+	Pool  *convert.Pool
+	Proxy *proxy.Proxy
+	// Config gives the configuration in force, and Origin the way to a site's origin
+	// in force, nil for a site that is not configured. Both change with a reload.
+	Config func() Config
+	Origin func(site string) proxy.Fetcher
+	Log    *slog.Logger
 }
 
 // shutdownTime is what connections have to take the last answers after a drain.
@@ -52,6 +68,8 @@ const shutdownTime = 2 * time.Second
 // server is one run.
 type server struct {
 	options  Options
+	began    time.Time
+	mu       sync.Mutex // guards config, which is written by reload alone
 	config   Config
 	log      *slog.Logger
 	level    *slog.LevelVar
@@ -65,7 +83,7 @@ type server struct {
 // Run serves until ctx ends, then drains and returns nil. An error means that it
 // could not start, or that a listener failed.
 func Run(ctx context.Context, o Options) error {
-	s := &server{options: o, config: o.Config, level: &slog.LevelVar{}, registry: prometheus.NewRegistry()}
+	s := &server{options: o, began: time.Now(), config: o.Config, level: &slog.LevelVar{}, registry: prometheus.NewRegistry()}
 	s.level.Set(s.config.Log.SlogLevel())
 	s.log = logging.New(o.Log, s.level)
 
@@ -161,7 +179,7 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	back := &http.Server{
-		Handler:           admin(s.config.Admin, s.proxy.Well, s.registry),
+		Handler:           operators(s.config.Admin, s.proxy.Well, s.registry, s.api()),
 		ReadHeaderTimeout: limits.HeaderTimeout,
 		ReadTimeout:       limits.IdleTimeout,
 		WriteTimeout:      limits.IdleTimeout,
@@ -264,7 +282,9 @@ func (s *server) reload() {
 	}
 	s.proxy.Reload(settings)
 	closeOld()
+	s.mu.Lock()
 	s.config = next
+	s.mu.Unlock()
 	s.level.Set(next.Log.SlogLevel())
 	s.log.Info("configuration reloaded")
 }

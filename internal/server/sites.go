@@ -2,6 +2,7 @@ package server
 
 import (
 	"reflect"
+	"sync"
 
 	"karui/internal/config"
 	"karui/proxy"
@@ -11,6 +12,7 @@ import (
 // clients are the ways to the origins of the sites in force. A reload keeps those
 // whose settings are the same, with their connections.
 type clients struct {
+	mu   sync.Mutex // guards byID, which is written by build alone
 	byID map[string]*client
 }
 
@@ -49,7 +51,9 @@ func (c *clients) build(cfg Config) (settings proxy.Settings, closeOld func(), e
 		settings.Sites = append(settings.Sites, proxy.Site{Config: site, Origin: made})
 	}
 	old := c.byID
+	c.mu.Lock()
 	c.byID = next
+	c.mu.Unlock()
 	return settings, func() {
 		for id, m := range old {
 			if next[id] != m {
@@ -57,6 +61,16 @@ func (c *clients) build(cfg Config) (settings proxy.Settings, closeOld func(), e
 			}
 		}
 	}, nil
+}
+
+// find gives the way to the origin of a site, nil for a site that there is not.
+func (c *clients) find(site string) proxy.Fetcher {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if made := c.byID[site]; made != nil {
+		return made
+	}
+	return nil
 }
 
 func (c *clients) close() {

@@ -143,15 +143,6 @@ func (c AdminConfig) validate(key, listen string, sites []string) error {
 	return errors.Join(errs...)
 }
 
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // minToken keeps tokens from being guessed; eight characters at random are about 40 bits.
 const minToken = 8
 

@@ -1,0 +1,38 @@
+package server
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"karui/convert"
+	"karui/internal/api"
+)
+
+// quarantine answers GET /quarantine. An original is known by its bytes alone, not
+// by the sites that have it, so the list is for tokens of all sites.
+func (s *server) quarantine(*api.Call) (any, error) {
+	items := s.pool.Quarantine()
+	answer := api.Quarantine{Items: make([]api.Quarantined, len(items))}
+	for i, q := range items {
+		answer.Items[i] = api.Quarantined{Digest: q.Digest.String(), Cause: string(q.Cause), Until: q.Until.UTC(), Strikes: q.Strikes}
+	}
+	return answer, nil
+}
+
+// release answers DELETE /quarantine/{digest}: the original is tried again when
+// its next viewer asks.
+func (s *server) release(c *api.Call) (any, error) {
+	text := strings.ToLower(c.PathValue("digest"))
+	b, err := hex.DecodeString(text)
+	var digest convert.Digest
+	if err != nil || len(b) != len(digest) {
+		return nil, api.Invalid(fmt.Sprintf("%.100q is no digest", text), "name it in 64 hexadecimal digits, as GET /quarantine does")
+	}
+	copy(digest[:], b)
+	if !s.pool.Release(digest) {
+		return nil, api.NotFound("no original with this digest is in quarantine", "")
+	}
+	s.proxy.Pardon(digest)
+	return nil, nil
+}

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"net/http"
+
+	"karui/cache"
+	"karui/convert"
+	"karui/internal/api"
+	"karui/proxy/flight"
+)
+
+// routes are the server's own.
+func (s *server) routes() []api.Route {
+	return []api.Route{
+		{Method: http.MethodGet, Pattern: "/stats", Right: api.Read, Handle: s.stats},
+		{Method: http.MethodGet, Pattern: "/quarantine", Right: api.Read, Whole: true, Handle: s.quarantine},
+		{Method: http.MethodDelete, Pattern: "/quarantine/{digest}", Right: api.Dial, Whole: true, Handle: s.release},
+	}
+}
+
+// stats answers GET /stats.
+func (s *server) stats(c *api.Call) (any, error) {
+	answer := api.Stats{Since: s.began.UTC(), Sites: []api.SiteStats{}}
+	for _, site := range s.proxy.Sites() {
+		if c.May(site.ID) {
+			answer.Sites = append(answer.Sites, site)
+		}
+	}
+	if c.Whole() {
+		answer.Workers = workerStats(s.pool.Stats())
+		answer.Cache = cacheStats(s.cache.Stats())
+		answer.Flights = flightStats(s.proxy.Flights())
+	}
+	return answer, nil
+}
+
+func workerStats(s convert.Stats) *api.WorkerStats {
+	return &api.WorkerStats{
+		Workers: s.Workers, Alive: s.Alive, Busy: s.Busy, Waiting: s.Waiting, OldestWaitSeconds: s.OldestWait.Seconds(),
+		CPUSeconds: s.CPU.Seconds(), BusySeconds: s.BusyTime.Seconds(),
+		Decisions: words(s.Decisions), Ended: words(s.Ended), Quarantined: words(s.Quarantined),
+	}
+}
+
+func cacheStats(s cache.Stats) *api.CacheStats {
+	out := &api.CacheStats{
+		HitsMemory: s.HitsMemory, HitsDisk: s.HitsDisk, Misses: s.Misses, MemoryBytes: s.MemoryBytes, MemoryMax: s.MemoryMax,
+		Volumes: []api.VolumeStats{},
+	}
+	for _, v := range s.Volumes {
+		out.Volumes = append(out.Volumes, api.VolumeStats{
+			Path: v.Path, State: string(v.State), Loaded: v.Loaded, Files: v.Files, Bytes: v.Bytes, MaxBytes: v.MaxBytes,
+			UsedRatio: v.UsedPercent / 100, Evictions: v.Evictions, Errors: v.WriteErrors + v.ReadErrors,
+		})
+	}
+	return out
+}
+
+func flightStats(s flight.Stats) *api.FlightStats {
+	return &api.FlightStats{
+		Flights: s.Flights, Viewers: s.Viewers, MemoryBytes: s.Memory, DiskBytes: s.Disk,
+	}
+}
+
+// words gives a map with plain keys.
+func words[K ~string, V any](m map[K]V) map[string]V {
+	out := make(map[string]V, len(m))
+	for k, v := range m {
+		out[string(k)] = v
+	}
+	return out
+}
