@@ -25,11 +25,22 @@ type limits struct {
 
 	idle  time.Duration
 	left  time.Duration // of origin.total; spent only while karui waits for the origin
-	first time.Duration // of origin.deadline; 0 after the first byte
+	first time.Duration // to the first byte; 0 after it
+	late  *expired      // what it means when first runs out
 }
 
-func newLimits(c Config, cancel context.CancelCauseFunc) *limits {
-	l := &limits{cancel: cancel, idle: c.Idle, left: c.Total, first: c.Deadline}
+// allowance is what one try may take.
+type allowance struct {
+	first time.Duration // to the first byte
+	late  *expired
+	total time.Duration // for the whole fetch
+	// replays is how often the request may be sent again to the same address when
+	// its kept connection is lost before an answer.
+	replays int
+}
+
+func newLimits(idle time.Duration, a allowance, cancel context.CancelCauseFunc) *limits {
+	l := &limits{cancel: cancel, idle: idle, left: max(a.total, 1), first: max(a.first, 1), late: a.late}
 	limit := l.next()
 	l.timer = time.AfterFunc(limit, func() { l.cancel(l.which.Load()) })
 	return l
@@ -39,7 +50,7 @@ func newLimits(c Config, cancel context.CancelCauseFunc) *limits {
 func (l *limits) next() time.Duration {
 	limit, which := l.idle, errIdle
 	if l.first > 0 {
-		limit, which = l.first, errDeadline
+		limit, which = l.first, l.late
 	}
 	if l.left < limit {
 		limit, which = l.left, errTotal

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
@@ -34,8 +35,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Client fetches from one place. Requests go to the first of its urls. It is
-// safe for use by many goroutines.
+// Client fetches from one address of a place, the first of its urls. It is safe
+// for use by many goroutines.
 type Client struct {
 	name  string
 	conf  Config
@@ -141,6 +142,8 @@ type Request struct {
 }
 
 // Do asks the origin once and returns as soon as the head of the answer is there.
+// It is asked a second time only when a kept connection is lost before an answer,
+// as one does that the origin closed in the same moment.
 // Any status is an answer; an error is always an *Error.
 //
 // origin.deadline covers Do and the first read of the body, so that what a viewer
@@ -149,14 +152,19 @@ type Request struct {
 // that takes its time is not the origin's fault. When ctx ends, Do and reads of
 // the body end with KindCancelled.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+	return c.do(ctx, r, allowance{first: c.conf.Deadline, late: errDeadline, total: c.conf.Total, replays: 1})
+}
+
+// do is Do within other limits of time.
+func (c *Client) do(ctx context.Context, r Request, a allowance) (*Response, error) {
 	req, err := c.request(ctx, r)
 	if err != nil {
 		closeBody(r.Body)
 		return nil, &Error{Kind: KindRequest, Place: c.name, Detail: err.Error(), cause: err}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	lim := newLimits(c.conf, cancel)
-	req = req.WithContext(ctx)
+	lim := newLimits(c.conf.Idle, a, cancel)
+	req = req.WithContext(httptrace.WithClientTrace(ctx, newReplays(a.replays, cancel)))
 	start, since := c.now(), time.Now()
 	resp, err := c.current().RoundTrip(req)
 	lim.spent(since, false)

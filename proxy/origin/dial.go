@@ -63,7 +63,7 @@ func (d *dialer) secure(ctx context.Context, network, addr string) (net.Conn, er
 func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := d.dial(ctx, network, addr)
 	if err == nil {
-		return conn, nil
+		return &countedConn{Conn: conn}, nil
 	}
 	kind := KindConnect
 	if _, ok := errors.AsType[*net.DNSError](err); ok {

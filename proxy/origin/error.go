@@ -33,6 +33,8 @@ const (
 	KindCancelled
 	// KindRequest: the request cannot be sent as it is; nothing was dialled.
 	KindRequest
+	// KindBusy: so many requests to the place are under way that no more are sent.
+	KindBusy
 )
 
 // String gives the stable word for metrics and logs.
@@ -54,6 +56,8 @@ func (k Kind) String() string {
 		return "cancelled"
 	case KindRequest:
 		return "request"
+	case KindBusy:
+		return "busy"
 	default:
 		return "unknown"
 	}
@@ -104,6 +108,7 @@ func (e *expired) Is(target error) bool {
 
 var (
 	errDeadline = &expired{"origin.deadline (time to the first byte)"}
+	errShare    = &expired{"half of origin.deadline (time to the first byte of a try that another may follow)"}
 	errIdle     = &expired{"origin.idle (pause between two reads of the body)"}
 	errTotal    = &expired{"origin.total (time for the whole fetch)"}
 )
@@ -120,6 +125,9 @@ func (c *Client) failure(ctx context.Context, err error) *Error {
 func classify(cause, err error) (Kind, string, error) {
 	if limit, ok := errors.AsType[*expired](cause); ok {
 		return KindTimeout, limit.Error(), limit
+	}
+	if errors.Is(cause, errReplayed) {
+		return KindReset, cause.Error(), cause
 	}
 	if cause != nil {
 		if errors.Is(cause, context.DeadlineExceeded) {
