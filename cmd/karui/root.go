@@ -10,11 +10,15 @@ import (
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newServeCommand(),
+		newDemoCommand(),
 		newConvertCommand(),
 		newHealthcheckCommand(),
 		newConfigCommand(),
 		newVersionCommand(),
 		newWorkerCommand(),
+		newDemoWatchdogCommand(),
+		newDemoDiskCommand(),
+		newDemoJanitorCommand(),
 	}
 }
 
