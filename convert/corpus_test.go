@@ -2,6 +2,8 @@ package convert
 
 import (
 	"fmt"
+	"hash/fnv"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -10,51 +12,120 @@ import (
 	"karui/convert/header"
 )
 
-// Every file of the corpus goes through the pool: it is kept for a reason, or becomes a WebP that another decoder
-// shows as the same picture the right way up, and that is smaller.
+// corpusFolders are all of them.
+var corpusFolders = []string{"photos", "graphics", "animated", "hard", "broken", "bombs"}
+
+// long reports whether tests may take minutes instead of seconds.
+func long() bool { return os.Getenv("KARUI_LONG") != "" }
+
+// Every file of the corpus goes through the pool: it is kept for a reason, or becomes a variant that another decoder
+// shows as the same picture the right way up, and that is smaller. The slow formats are made of every so many a file
+// only, chosen by its name, unless KARUI_LONG is set; that takes some minutes.
 func TestCorpus(t *testing.T) {
-	p := newPool(t, nil)
-	for _, folder := range []string{"photos", "graphics", "animated", "hard", "broken", "bombs"} {
-		t.Run(folder, func(t *testing.T) {
-			var mu sync.Mutex
-			codes := make(map[Code]int)
-			var wg sync.WaitGroup
-			turns := make(chan struct{}, 3)
-			for _, path := range corpus(t, folder, true) {
-				turns <- struct{}{}
-				wg.Go(func() {
-					defer func() { <-turns }()
-					source := read(t, path)
-					r, err := p.Convert(t.Context(), source, webpOptions(80))
-					if err != nil {
-						t.Errorf("%s: %v", path, err)
-						return
+	for _, c := range []struct {
+		name    string
+		formats []header.Format
+		oneOf   int   // how many files
+		most    int64 // pixels
+	}{
+		{"webp", []header.Format{header.WebP}, 1, 1 << 40},
+		{"avif", []header.Format{header.AVIF}, 5, 2_000_000},
+		{"heic", []header.Format{header.HEIC}, 11, 600_000},
+		{"avif,heic,webp", []header.Format{header.AVIF, header.HEIC, header.WebP}, 19, 600_000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPool(t, nil)
+			for _, folder := range corpusFolders {
+				t.Run(folder, func(t *testing.T) {
+					var paths []string
+					for _, path := range corpus(t, folder, true) {
+						info, _ := header.Parse(read(t, path))
+						if long() || c.oneOf == 1 || namedFor(path, c.oneOf) && info.Pixels() <= c.most {
+							paths = append(paths, path)
+						}
 					}
-					mu.Lock()
-					codes[r.Decision.Code]++
-					mu.Unlock()
-					if why := wrong(source, r); why != "" {
-						t.Errorf("%s: %+v: %s", filepath.Base(path), r.Decision, why)
-					}
+					throughPool(t, p, paths, Options{Formats: c.formats, Quality: 80, Keep: []string{KeepCopyright}})
 				})
 			}
-			wg.Wait()
-			t.Logf("%s: %v", folder, codes)
+			s := p.Stats()
+			for _, cause := range []Cause{CauseCrash, CauseGarbage, CauseIdle, CauseMemory, CauseTimeout} {
+				if s.Ended[cause] > 0 {
+					t.Errorf("%d workers ended by %s", s.Ended[cause], cause)
+				}
+			}
 		})
 	}
-	s := p.Stats()
-	for _, cause := range []Cause{CauseCrash, CauseGarbage, CauseIdle, CauseMemory, CauseTimeout, CauseStart} {
-		if s.Ended[cause] > 0 {
-			t.Errorf("%d workers ended by %s", s.Ended[cause], cause)
+}
+
+// namedFor picks one of n files, always the same ones.
+func namedFor(path string, n int) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(filepath.Base(path)))
+	return h.Sum32()%uint32(n) == 0
+}
+
+func throughPool(t *testing.T, p *Pool, paths []string, opt Options) {
+	t.Helper()
+	var mu sync.Mutex
+	codes := make(map[Code]int)
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, 3)
+	for _, path := range paths {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			source := read(t, path)
+			r, err := p.Convert(t.Context(), source, opt)
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+				return
+			}
+			mu.Lock()
+			codes[r.Decision.Code]++
+			mu.Unlock()
+			why := wrong(t, source, r)
+			if why == "" {
+				why = wrongOutcomes(opt, r)
+			}
+			if why != "" {
+				t.Errorf("%s: %+v: %s", filepath.Base(path), r.Decision, why)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d files: %v", len(paths), codes)
+}
+
+// wrongOutcomes says what is wrong with the list of outcomes.
+func wrongOutcomes(opt Options, r Result) string {
+	if len(r.Outcomes) != len(opt.Formats) {
+		return fmt.Sprintf("%d outcomes for %d formats", len(r.Outcomes), len(opt.Formats))
+	}
+	made := false
+	for i, o := range r.Outcomes {
+		switch code := o.Decision.Code; {
+		case o.Format != opt.Formats[i]:
+			return fmt.Sprintf("outcome %d is of %s", i, o.Format)
+		case o.Decision.Reason == "":
+			return fmt.Sprintf("no reason for %s", o.Format)
+		case made != (code == NotTried):
+			return fmt.Sprintf("%s: %s, behind a variant: %v", o.Format, code, made)
+		case (code == Converted) != (r.Body != nil && r.Format == o.Format):
+			return fmt.Sprintf("%s: %s, and the result is %s", o.Format, code, r.Format)
+		case code == Converted:
+			made = true
+		case !made && !o.Decision.Settled:
+			return fmt.Sprintf("%s is not settled: %s", o.Format, code)
 		}
 	}
+	return ""
 }
 
 // lookAt is how many pixels of each frame are compared.
 const lookAt = 20_000
 
 // wrong says what is wrong with a result, "" when nothing is.
-func wrong(source []byte, r Result) string {
+func wrong(t testing.TB, source []byte, r Result) string {
 	if r.Decision.Reason == "" {
 		return "no reason"
 	}
@@ -64,13 +135,13 @@ func wrong(source []byte, r Result) string {
 		}
 		return ""
 	}
-	if r.Format != header.WebP || !worthwhile(len(r.Body), len(source)) {
+	if r.Format != r.Plan.Target || !worthwhile(len(r.Body), len(source)) {
 		return fmt.Sprintf("%s of %d bytes for %d", r.Format, len(r.Body), len(source))
 	}
 	if raceDetector && r.Info.Pixels() > 200_000 {
 		return "" // the pool has looked at its container
 	}
-	shown, file, err := decodeWebP(r.Body)
+	shown, exif, err := decodeVariant(t, r.Format, r.Body)
 	if err != nil {
 		return err.Error()
 	}
@@ -78,8 +149,8 @@ func wrong(source []byte, r Result) string {
 	if b := shown[0].img.Rect; b.Dx() != w || b.Dy() != h {
 		return fmt.Sprintf("%v where %d x %d px are due", b, w, h)
 	}
-	if file.exif != nil {
-		tags, more, err := readTIFFTags(file.exif)
+	if exif != nil {
+		tags, more, err := readTIFFTags(exif)
 		if err != nil || more || len(tags) > 2 {
 			return fmt.Sprintf("EXIF: %v, %v", tags, err)
 		}
