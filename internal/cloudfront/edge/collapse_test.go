@@ -98,7 +98,6 @@ func TestWhatMayNotBeSharedIsFetchedByEachForItself(t *testing.T) {
 	}
 }
 
-
 func (l *lab) open(path string) *http.Response {
 	l.t.Helper()
 	resp, err := l.client.Do(l.request(http.MethodGet, path))
