@@ -46,9 +46,29 @@ func TestMain(m *testing.M) {
 const limit = 20 * time.Second
 
 // clock is the time of lifetimes in tests.
-type clock struct{ offset atomic.Int64 }
+type clock struct {
+	offset atomic.Int64
+	// stopped, if set, is what it shows but for offset.
+	stopped atomic.Pointer[time.Time]
+}
 
-func (c *clock) now() time.Time        { return time.Now().Add(time.Duration(c.offset.Load())) }
+func (c *clock) now() time.Time {
+	base := time.Now()
+	if stopped := c.stopped.Load(); stopped != nil {
+		base = *stopped
+	}
+	return base.Add(time.Duration(c.offset.Load()))
+}
+
+// standing lets time pass only where a test says so, for exact lifetimes on a
+// machine of any speed.
+func standing() option {
+	return func(r *rig, _ *Options) {
+		now := time.Now()
+		r.clock.stopped.Store(&now)
+	}
+}
+
 func (c *clock) pass(d time.Duration)  { c.offset.Add(int64(d)) }
 func (c *clock) passSeconds(n float64) { c.pass(time.Duration(n * float64(time.Second))) }
 

@@ -35,7 +35,7 @@ func (x *exchange) image(named bool) {
 		h := x.p.join(x.r.Context(), x.set, f, wanted)
 		head, err := h.Head(x.r.Context())
 		// A flight whose board is closed has stored all that it will.
-		if errors.Is(err, flight.ErrStored) || look == 0 && err == nil && isClosed(h) {
+		if errors.Is(err, flight.ErrStored) || err == nil && x.late(h, wanted, look) {
 			validated = true
 			_ = h.Close()
 			continue
@@ -48,10 +48,27 @@ func (x *exchange) image(named bool) {
 	x.alone(f)
 }
 
-// isClosed tells whether the work on a flight is over.
-func isClosed(h *flight.Handle) bool {
+// late tells whether the viewer came to a flight after the work on it: what it has
+// done is in the cache, and what it has not is for another flight, which late waits
+// until it can be begun.
+func (x *exchange) late(h *flight.Handle, wanted []header.Format, look int) bool {
 	b, ok := h.State().(*board)
-	return ok && !h.Leader() && b.isClosed()
+	if !ok || h.Leader() || !b.isClosed() {
+		return false
+	}
+	select {
+	case <-h.Flight().Done():
+	default:
+		return look == 0 // its body is still on its way, and good for every viewer
+	}
+	if look > 0 && b.wait(x.r.Context(), wanted, 0).settled {
+		return false
+	}
+	select {
+	case <-h.Flight().Over():
+	case <-x.r.Context().Done():
+	}
+	return true
 }
 
 // join makes the viewer one of those who wait for the fetch.

@@ -76,6 +76,10 @@ func (p *Proxy) extend(set *settings, f fetch, held found, head *origin.Head) *r
 	return &r
 }
 
+// before gives the time up to which entries go that are of the picture before the
+// one that was fetched at start: what is made of that one carries its start.
+func before(start time.Time) time.Time { return start.Add(-1) }
+
 // confirm gives the variants and markers that were made of an original its
 // present life and fields, and removes those of another original.
 func (p *Proxy) confirm(set *settings, f fetch, r *record, start time.Time) {
@@ -87,7 +91,7 @@ func (p *Proxy) confirm(set *settings, f fetch, r *record, start time.Time) {
 		}
 		closeEntry(e.Entry)
 		if e.record.source != r.source || !r.transformable {
-			p.drop(key, start)
+			p.drop(key, before(start))
 			continue
 		}
 		p.stored(p.store.Update(e.Entry, cache.Meta{

@@ -50,7 +50,7 @@ func (j *job) note(r *record, o convert.Outcome) {
 		// The original says so itself.
 	case o.Decision.Settled:
 		m := &record{kind: marker, source: r.source, digest: r.digest, code: o.Decision.Code, freshness: r.freshness}
-		if punished(o.Decision.Code) {
+		if passes(o.Decision.Code) {
 			m.noted = j.p.now()
 		}
 		j.p.put(key, j.start, j.set.ttl.Useless(r.freshness), m, nil)
@@ -58,7 +58,7 @@ func (j *job) note(r *record, o convert.Outcome) {
 		j.p.resting.rest(key, j.set.ttl.Short)
 		if old := j.board.previous; old != nil && old.source != r.source {
 			// The picture has changed, so the one before must not be answered any more.
-			j.p.drop(key, j.start)
+			j.p.drop(key, before(j.start))
 		}
 	}
 	j.board.settle(o.Format, result{decision: o.Decision})
@@ -171,8 +171,10 @@ func unreadable(c convert.Code) bool {
 	return slices.Contains([]convert.Code{convert.Broken, convert.Truncated, convert.DecodeFailed, convert.OddCanvas}, c)
 }
 
-// punished tells whether a decision holds no longer than the quarantine of the
-// original, whatever the origin says of its lifetime.
-func punished(c convert.Code) bool {
-	return slices.Contains([]convert.Code{convert.Crashed, convert.OutOfMemory, convert.Timeout, convert.Quarantined}, c)
+// passes tells whether a decision holds for a while only, whatever the origin says
+// of the picture's lifetime: it is about this machine, or the quarantine.
+func passes(c convert.Code) bool {
+	return slices.Contains([]convert.Code{
+		convert.Crashed, convert.OutOfMemory, convert.Timeout, convert.Quarantined, convert.NoEncoder,
+	}, c)
 }

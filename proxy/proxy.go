@@ -43,6 +43,7 @@ type Proxy struct {
 	log      *slog.Logger
 	access   *slog.Logger
 	now      func() time.Time
+	began    time.Time
 	metrics  *metrics
 	set      atomic.Pointer[settings]
 	ping     *pinger
@@ -85,6 +86,7 @@ func New(o Options) *Proxy {
 	if p.access == nil {
 		p.access = p.log
 	}
+	p.began = p.now()
 	p.resting = newResting(p.now)
 	p.flights = flight.New[cache.Key](flight.Options{
 		Memory: int64(o.Settings.Limits.InflightBytes), BodyMemory: int64(o.Settings.Convert.MaxBytes),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"karui/cache"
+	"karui/convert"
 	"karui/convert/header"
 	"karui/proxy/rules"
 )
@@ -81,10 +82,14 @@ func (p *Proxy) resolved(f fetch, wanted []header.Format, source int64) bool {
 const punishment = 24 * time.Hour
 
 // lapsed tells whether a marker no longer holds: its original has served its time
-// in quarantine, or was let out of it.
+// in quarantine, or was let out of it; or the machine lacked an encoder, which it
+// may have since the last start.
 func (p *Proxy) lapsed(r *record) bool {
 	if r.kind != marker || r.noted.IsZero() {
 		return false
+	}
+	if r.code == convert.NoEncoder {
+		return r.noted.Before(p.began)
 	}
 	return !p.now().Before(r.noted.Add(punishment)) || p.pardoned.since(r.digest, r.noted)
 }

@@ -53,6 +53,7 @@ type Flight struct {
 	depart  func(*Flight)           // makes the flight unknown to new viewers
 	ready   chan struct{}           // closed when outcome is known
 	done    chan struct{}           // closed when the body has ended
+	over    chan struct{}           // closed when the flight is unknown to new viewers
 	private bool                    // nobody else can join: ends with its viewer even before the head
 
 	mu      sync.Mutex
@@ -67,10 +68,16 @@ type Flight struct {
 }
 
 func newFlight(state any, cancel context.CancelCauseFunc, depart func(*Flight)) *Flight {
-	return &Flight{
-		state: state, fetched: cancel, depart: depart,
+	f := &Flight{
+		state: state, fetched: cancel, over: make(chan struct{}),
 		ready: make(chan struct{}), done: make(chan struct{}), waiting: make(map[*Handle]struct{}, 1),
 	}
+	leave := sync.OnceFunc(func() {
+		depart(f)
+		close(f.over)
+	})
+	f.depart = func(*Flight) { leave() }
+	return f
 }
 
 // State gives Request.State.
@@ -85,6 +92,9 @@ func (f *Flight) Head() *origin.Head {
 
 // Done is closed when the body has ended, well or not, or the fetch has failed.
 func (f *Flight) Done() <-chan struct{} { return f.done }
+
+// Over is closed when whoever asks for the key from now on gets another flight.
+func (f *Flight) Over() <-chan struct{} { return f.over }
 
 // Err gives the reason why there is no whole body, once Done is closed; nil if there is one.
 func (f *Flight) Err() error {
