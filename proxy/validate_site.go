@@ -16,6 +16,7 @@ import (
 const (
 	maxHosts    = 1000
 	maxNames    = 100
+	maxPlaces   = 32
 	maxPatterns = 1000
 )
 
@@ -80,16 +81,16 @@ func validHost(host string) bool {
 }
 
 func (c SiteConfig) validateOrigins(key string) error {
-	var errs []error
-	switch n := len(c.Origins); {
-	case n == 0:
-		errs = append(errs, config.Invalid(key, nil, "a list with one place, such as [{ name: tokyo, urls: [https://origin.example.com] }]"))
-	case n > 1:
-		errs = append(errs, config.NotInThisVersion(config.Key(key, 1, "name"), c.Origins[1].Name, "more than one place per site"))
+	errs := []error{config.AtMost(key, len(c.Origins), maxPlaces)}
+	if len(c.Origins) == 0 {
+		errs = append(errs, config.Invalid(key, nil, "a list of places, such as [{ name: tokyo, urls: [https://origin.example.com] }]"))
 	}
+	names := make([]string, len(c.Origins))
 	for i, place := range c.Origins {
+		names[i] = strings.ToLower(place.Name)
 		errs = append(errs, place.Validate(config.Key(key, i)))
 	}
+	errs = append(errs, config.Unique(names, func(i int) string { return config.Key(key, i, "name") }))
 	return errors.Join(errs...)
 }
 

@@ -12,6 +12,8 @@ func commands() []*cobra.Command {
 		newServeCommand(),
 		newDemoCommand(),
 		newConvertCommand(),
+		newPlaceCommand(),
+		newRetryCommand(),
 		newHealthcheckCommand(),
 		newConfigCommand(),
 		newVersionCommand(),

@@ -8,6 +8,7 @@ import (
 	"karui/cache"
 	"karui/convert"
 	"karui/proxy/flight"
+	"karui/proxy/origin"
 )
 
 // collector shows what the parts count themselves. Labels are fixed words and the
@@ -16,6 +17,7 @@ type collector struct {
 	cache   func() cache.Stats
 	pool    func() convert.Stats
 	flights func() flight.Stats
+	places  func() []origin.PlacesStatus
 }
 
 // desc is one metric of the collector.
@@ -39,6 +41,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	c.collectCache(counter, gauge)
 	c.collectPool(counter, gauge)
+	collectPlaces(c.places(), counter, gauge)
 	f := c.flights()
 	gauge(describe("flights", "Shared fetches that can be joined, those that are being converted included."), float64(f.Flights))
 	gauge(describe("flight_viewers", "Viewers of shared fetches."), float64(f.Viewers))

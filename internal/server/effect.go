@@ -4,11 +4,10 @@ import (
 	"karui/cache"
 	"karui/internal/config"
 	"karui/proxy"
-	"karui/proxy/origin"
 )
 
 // later are sections whose keys are checked but do nothing yet in this version.
-var later = []string{"stress", "retry", "dial", "ping.stress_after", "ttl.degraded"}
+var later = []string{"stress", "dial", "ping.stress_after", "ttl.degraded"}
 
 // WithoutEffect lists the keys that are set to something other than their
 // default although this version does not act on them, so that a start can warn.
@@ -20,9 +19,6 @@ func (c Config) WithoutEffect() []string {
 	for i, s := range c.Sites {
 		site := config.Key("sites", i)
 		keys = append(keys, differing(site, proxy.DefaultSite(), s, "classes", "distribution")...)
-		for j, place := range s.Origins {
-			keys = append(keys, differing(config.Key(site, "origins", j), origin.DefaultPlace(), place, "weight")...)
-		}
 	}
 	return keys
 }

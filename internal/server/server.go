@@ -30,6 +30,7 @@ import (
 	"karui/internal/config"
 	"karui/internal/logging"
 	"karui/proxy"
+	"karui/proxy/origin"
 )
 
 // Options are what Run needs.
@@ -74,6 +75,7 @@ type server struct {
 	log      *slog.Logger
 	level    *slog.LevelVar
 	clients  clients
+	keeping  sync.Mutex // orders the writes of what operators set
 	cache    *cache.Cache
 	pool     *convert.Pool
 	proxy    *proxy.Proxy
@@ -118,6 +120,7 @@ func (s *server) build() (err error) {
 			s.teardown()
 		}
 	}()
+	s.clients.switches, s.clients.log = origin.NewSwitches(nil), s.log
 	settings, _, err := s.clients.build(s.config)
 	if err != nil {
 		return err
@@ -125,6 +128,7 @@ func (s *server) build() (err error) {
 	if s.cache, err = cache.Open(s.config.Cache, s.config.Disk, cache.Options{Log: s.log}); err != nil {
 		return fmt.Errorf("open cache: %w", err)
 	}
+	s.restoreSwitches()
 	if s.pool, err = convert.New(s.config.Convert, append([]convert.Option{convert.WithLogger(s.log)}, s.options.ConvertOptions...)...); err != nil {
 		return fmt.Errorf("start workers: %w", err)
 	}
@@ -133,7 +137,7 @@ func (s *server) build() (err error) {
 		Settings: settings, Cache: s.cache, Convert: s.pool, Log: s.log, Registry: s.registry,
 		SpoolDir: s.spoolDir(),
 	})
-	s.registry.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights})
+	s.registry.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status})
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"log/slog"
 	"reflect"
 	"sync"
 
@@ -12,13 +13,16 @@ import (
 // clients are the ways to the origins of the sites in force. A reload keeps those
 // whose settings are the same, with their connections.
 type clients struct {
-	mu   sync.Mutex // guards byID, which is written by build alone
-	byID map[string]*client
+	// switches are what operators set; they outlive the clients.
+	switches *origin.Switches
+	log      *slog.Logger
+	mu       sync.Mutex // guards byID, which is written by build alone
+	byID     map[string]*client
 }
 
 type client struct {
-	*origin.Client
-	options origin.Options
+	*origin.Places
+	options origin.PlacesOptions // less what is the same for all
 }
 
 // build makes what the proxy takes from the configuration. The clients that are
@@ -31,21 +35,24 @@ func (c *clients) build(cfg Config) (settings proxy.Settings, closeOld func(), e
 		AccessLog: cfg.Log.Access,
 	}
 	for i, site := range cfg.Sites {
-		options := origin.Options{
-			Config: cfg.Origin, Place: site.Origins[0], Strip: []string{cfg.Edge.RoutingHeader, proxy.KeyHeader},
+		options := origin.PlacesOptions{
+			Site: site.ID, Config: cfg.Origin, Retry: cfg.Retry, Places: site.Origins,
+			Strip: []string{cfg.Edge.RoutingHeader, proxy.KeyHeader},
 		}
 		made := c.byID[site.ID]
 		if made == nil || !reflect.DeepEqual(made.options, options) {
-			fresh, err := origin.New(options)
+			whole := options
+			whole.Switches, whole.Log = c.switches, c.log
+			fresh, err := origin.NewPlaces(whole)
 			if err != nil {
 				for id, m := range next {
 					if c.byID[id] != m {
 						m.Close()
 					}
 				}
-				return proxy.Settings{}, nil, config.Invalid(config.Key("sites", i, "origins", 0), nil, "a place that can be used: "+err.Error())
+				return proxy.Settings{}, nil, config.Invalid(config.Key("sites", i, "origins"), nil, "places that can be used: "+err.Error())
 			}
-			made = &client{Client: fresh, options: options}
+			made = &client{Places: fresh, options: options}
 		}
 		next[site.ID] = made
 		settings.Sites = append(settings.Sites, proxy.Site{Config: site, Origin: made})

@@ -11,11 +11,11 @@ import (
 
 // routes are the server's own.
 func (s *server) routes() []api.Route {
-	return []api.Route{
+	return append([]api.Route{
 		{Method: http.MethodGet, Pattern: "/stats", Right: api.Read, Handle: s.stats},
 		{Method: http.MethodGet, Pattern: "/quarantine", Right: api.Read, Whole: true, Handle: s.quarantine},
 		{Method: http.MethodDelete, Pattern: "/quarantine/{digest}", Right: api.Dial, Whole: true, Handle: s.release},
-	}
+	}, s.placeRoutes()...)
 }
 
 // stats answers GET /stats.

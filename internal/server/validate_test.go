@@ -24,6 +24,11 @@ func place(more string) string {
 	return fmt.Sprintf(`sites: [{id: a, origins: [{name: x, urls: [https://origin.example.com], %s}]}]`, more)
 }
 
+// bucket is one site, whose place has such urls and more keys.
+func bucket(urls, more string) string {
+	return fmt.Sprintf(`sites: [{id: a, origins: [{name: x, urls: [%s], %s}]}]`, urls, more)
+}
+
 // with is one site and another line.
 func with(line string) string { return line + "\n" + one }
 
@@ -124,18 +129,25 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		"host with port":     {sites("hosts: ['www.example.com:80']"), "sites[0].hosts[0]", "without scheme, port and wildcard"},
 		"host with scheme":   {sites("hosts: ['https://www.example.com']"), "sites[0].hosts[0]", "without scheme"},
 		"host with wildcard": {sites("hosts: ['*.example.com']"), "sites[0].hosts[0]", "wildcard"},
-		"no origin":          {"sites: [{id: a}]", "sites[0].origins", "one place"},
-		"two places":         {"sites: [{id: a, origins: [{name: x, urls: [http://o]}, {name: y, urls: [http://p]}]}]", "sites[0].origins[1].name", "more than one place per site is not in this version"},
+		"no origin":          {"sites: [{id: a}]", "sites[0].origins", "a list of places"},
+		"place twice":        {"sites: [{id: a, origins: [{name: x, urls: [http://o]}, {name: X, urls: [http://p]}]}]", "sites[0].origins[1].name", "unique: sites[0].origins[0].name is the same"},
 		"place name":         {"sites: [{id: a, origins: [{urls: [http://o]}]}]", "sites[0].origins[0].name", "missing"},
-		"no url":             {"sites: [{id: a, origins: [{name: x}]}]", "sites[0].origins[0].urls", "one address"},
-		"two urls":           {"sites: [{id: a, origins: [{name: x, urls: [http://o, http://p]}]}]", "sites[0].origins[0].urls[1]", "not in this version"},
+		"no url":             {"sites: [{id: a, origins: [{name: x}]}]", "sites[0].origins[0].urls", "a list of addresses"},
+		"url twice":          {"sites: [{id: a, origins: [{name: x, urls: [http://o, http://o]}]}]", "sites[0].origins[0].urls[1]", "unique: sites[0].origins[0].urls[0] is the same"},
 		"url without scheme": {"sites: [{id: a, origins: [{name: x, urls: [www.example.com]}]}]", "sites[0].origins[0].urls[0]", "such as https://origin.example.com"},
 		"url ftp":            {"sites: [{id: a, origins: [{name: x, urls: ['ftp://o']}]}]", "sites[0].origins[0].urls[0]", "such as https://"},
 		"url with user":      {"sites: [{id: a, origins: [{name: x, urls: ['http://me:hush@o']}]}]", "sites[0].origins[0].urls[0]", "without user"},
 		"url unreadable":     {"sites: [{id: a, origins: [{name: x, urls: ['http://me:hush%zz@o']}]}]", "sites[0].origins[0].urls[0]", `is "...", but`},
 		"url with query":     {"sites: [{id: a, origins: [{name: x, urls: ['http://o?a']}]}]", "sites[0].origins[0].urls[0]", "without user, query"},
-		"url s3":             {"sites: [{id: a, origins: [{name: x, urls: ['s3://bucket/p']}]}]", "sites[0].origins[0].urls[0]", "reading from S3 is not in this version"},
-		"place region":       {place("region: x"), "sites[0].origins[0].region", "reading from S3 is not in this version"},
+		"place region":       {place("region: x"), "sites[0].origins[0].region", "for s3:// urls only"},
+		"place role":         {place("role_arn: x"), "sites[0].origins[0].role_arn", "for s3:// urls only"},
+		"bucket":             {bucket("s3://b/p", "region: eu-west-1"), "sites[0].origins[0].urls[0]", "a bucket such as s3://bucket/prefix"},
+		"bucket prefix":      {bucket("'s3://bucket/p?x'", "region: eu-west-1"), "sites[0].origins[0].urls[0]", "without ? and #"},
+		"bucket region":      {bucket("s3://bucket", "weight: 1"), "sites[0].origins[0].region", "such as ap-northeast-1"},
+		"bucket host":        {bucket("s3://bucket", "region: eu-west-1, host: a"), "sites[0].origins[0].host", "left out"},
+		"bucket endpoint":    {bucket("s3://bucket", "region: eu-west-1, endpoint: s3.example"), "sites[0].origins[0].endpoint", "such as https://"},
+		"bucket role":        {bucket("s3://bucket", "region: eu-west-1, role_arn: reader"), "sites[0].origins[0].role_arn", "such as arn:aws:iam"},
+		"bucket and server":  {bucket("s3://bucket, http://o", "region: eu-west-1"), "sites[0].origins[0].urls", "either all s3:// or none"},
 		"place host":         {place("host: 'a b'"), "sites[0].origins[0].host", "a host name"},
 		"place weight":       {place("weight: 0"), "sites[0].origins[0].weight", "from 0.001"},
 		"header name":        {place("headers: [{name: 'a:', value: b}]"), "sites[0].origins[0].headers[0].name", "the name of a header"},

@@ -33,18 +33,21 @@ type Options struct {
 	Strip []string
 	// Now gives Head.Start; nil means time.Now. Limits are kept by timers.
 	Now func() time.Time
+	// AWS is for s3:// urls; nil means the environment's.
+	AWS *AWS
 }
 
 // Client fetches from one address of a place, the first of its urls. It is safe
 // for use by many goroutines.
 type Client struct {
-	name  string
-	conf  Config
-	point endpoint
-	fixed http.Header
-	strip []string
-	now   func() time.Time
-	dial  *dialer
+	name   string
+	conf   Config
+	point  endpoint
+	bucket *bucket // of an s3:// url, else nil
+	fixed  http.Header
+	strip  []string
+	now    func() time.Time
+	dial   *dialer
 
 	mu    sync.Mutex
 	tr    *http.Transport
@@ -62,12 +65,8 @@ func New(o Options) (*Client, error) {
 		c.now = time.Now
 	}
 	for i, raw := range o.Place.URLs {
-		e, err := parseEndpoint(raw, o.Place.Host)
-		if err != nil {
+		if err := c.address(i, raw, o); err != nil {
 			return nil, fmt.Errorf("origin %q: urls[%d] %w", name, i, err)
-		}
-		if i == 0 {
-			c.point = e
 		}
 	}
 	for i, h := range o.Place.Headers {
@@ -87,6 +86,22 @@ func New(o Options) (*Client, error) {
 	c.dial = &dialer{limit: o.Config.Connect, tls: conf, dial: (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext}
 	c.tr, c.since = c.transport(), time.Now()
 	return c, nil
+}
+
+// address reads one of the urls, and takes the first for itself.
+func (c *Client) address(i int, raw string, o Options) error {
+	if !strings.HasPrefix(raw, "s3://") {
+		point, err := parseEndpoint(raw, o.Place.Host)
+		if i == 0 {
+			c.point = point
+		}
+		return err
+	}
+	b, err := newBucket(raw, o.Place, o.AWS)
+	if err == nil && i == 0 {
+		c.bucket, c.point = b, b.point
+	}
+	return err
 }
 
 func (c *Client) transport() *http.Transport {
@@ -157,27 +172,41 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 
 // do is Do within other limits of time.
 func (c *Client) do(ctx context.Context, r Request, a allowance) (*Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	lim := newLimits(c.conf.Idle, a, cancel)
+	start, since := c.now(), time.Now()
 	req, err := c.request(ctx, r)
 	if err != nil {
 		closeBody(r.Body)
-		return nil, &Error{Kind: KindRequest, Place: c.name, Detail: err.Error(), cause: err}
+		lim.timer.Stop()
+		failure := c.unsent(ctx, err)
+		cancel(nil)
+		return nil, failure
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	lim := newLimits(c.conf.Idle, a, cancel)
 	req = req.WithContext(httptrace.WithClientTrace(ctx, newReplays(a.replays, cancel)))
-	start, since := c.now(), time.Now()
 	resp, err := c.current().RoundTrip(req)
-	lim.spent(since, false)
 	if err != nil {
+		lim.timer.Stop()
 		failure := c.failure(ctx, err)
 		cancel(nil)
 		return nil, failure
 	}
-	answer, err := c.answer(resp, start)
-	if err != nil {
+	var failure *Error
+	if c.bucket != nil {
+		failure = c.bucket.judge(resp)
+	}
+	lim.spent(since, false)
+	var answer *Response
+	if failure == nil {
+		if answer, err = c.answer(resp, start); err != nil {
+			failure = &Error{Kind: KindProtocol, Detail: err.Error(), cause: err}
+		}
+	}
+	if failure != nil {
+		failure.Place = c.name
 		cancel(nil)
 		_ = resp.Body.Close() // the connection is of no further use
-		return nil, &Error{Kind: KindProtocol, Place: c.name, Detail: err.Error(), cause: err}
+		return nil, failure
 	}
 	left := answer.Length
 	if resp.Body == http.NoBody || r.Method == http.MethodHead || resp.StatusCode == http.StatusNotModified {
@@ -187,7 +216,18 @@ func (c *Client) do(ctx context.Context, r Request, a allowance) (*Response, err
 	return answer, nil
 }
 
+// unsent tells why a request was not sent. Only signing waits for anybody.
+func (c *Client) unsent(ctx context.Context, err error) *Error {
+	if _, signing := errors.AsType[*credentialsError](err); signing {
+		return c.failure(ctx, err)
+	}
+	return &Error{Kind: KindRequest, Place: c.name, Detail: err.Error(), cause: err}
+}
+
 func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
+	if c.bucket != nil {
+		return c.bucket.request(ctx, r, c.fixed)
+	}
 	if !httpguts.ValidHeaderFieldName(r.Method) || r.Method == http.MethodConnect {
 		return nil, errors.New("the method cannot be sent")
 	}

@@ -45,7 +45,8 @@ type PlaceConfig struct {
 	Weight float64 `yaml:"weight"`
 	// Headers are sent with every request to the place (a Referer for hot-link protection, a key).
 	Headers []Header `yaml:"headers"`
-	// Region, Endpoint and RoleARN are for s3:// only.
+	// Region, Endpoint and RoleARN are for s3:// only: the bucket's region, an
+	// address other than the region's own, and a role to assume for reading.
 	Region   string `yaml:"region"`
 	Endpoint string `yaml:"endpoint"`
 	RoleARN  string `yaml:"role_arn"`

@@ -35,6 +35,12 @@ const (
 	KindRequest
 	// KindBusy: so many requests to the place are under way that no more are sent.
 	KindBusy
+	// KindSetup: the store refuses what is configured (no such bucket, another
+	// region, credentials that are not to be had or not taken).
+	KindSetup
+	// KindAccess: the store does not let karui read, and does not say whether there
+	// is anything to read.
+	KindAccess
 )
 
 // String gives the stable word for metrics and logs.
@@ -58,6 +64,10 @@ func (k Kind) String() string {
 		return "request"
 	case KindBusy:
 		return "busy"
+	case KindSetup:
+		return "setup"
+	case KindAccess:
+		return "access"
 	default:
 		return "unknown"
 	}
@@ -134,6 +144,9 @@ func classify(cause, err error) (Kind, string, error) {
 			return KindTimeout, "the caller's own limit ran out", context.DeadlineExceeded
 		}
 		return KindCancelled, "the caller gave up", context.Canceled
+	}
+	if c, ok := errors.AsType[*credentialsError](err); ok {
+		return KindSetup, "no credentials to sign with: " + bounded(c.err.Error()), c.err
 	}
 	if d, ok := errors.AsType[*dialError](err); ok {
 		return d.kind, bounded(d.err.Error()), d.err

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"karui/proxy/origin/retry"
 )
 
 // A heartbeat to an address that is out of use costs the origin one HEAD for its
@@ -12,6 +14,7 @@ import (
 const (
 	heartbeatEvery = 5 * time.Second
 	heartbeatTime  = 2 * time.Second // for one, if origin.deadline is not shorter
+	heartbeatKey   = "/.karui/heartbeat"
 )
 
 // beat starts the heartbeat unless it runs. The lock is held.
@@ -58,9 +61,14 @@ func (p *Places) heartbeat() {
 func (p *Places) alive(at spot) bool {
 	ctx, cancel := context.WithTimeout(p.ctx, min(heartbeatTime, p.conf.Deadline))
 	defer cancel()
-	resp, err := p.places[at.place].clients[at.address].Do(ctx, Request{Method: http.MethodHead, Target: "/"})
+	client := p.places[at.place].clients[at.address]
+	target := "/"
+	if client.bucket != nil {
+		target = heartbeatKey // a bucket itself is not asked for
+	}
+	resp, err := client.Do(ctx, Request{Method: http.MethodHead, Target: target})
 	if err != nil {
-		return false
+		return fateOf(ctx, err) == retry.Answered
 	}
 	_ = resp.Body.Close() // HEAD has none
 	return true

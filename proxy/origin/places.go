@@ -29,6 +29,8 @@ type PlacesOptions struct {
 	Log *slog.Logger
 	// Now gives Head.Start; nil means time.Now. Limits are kept by timers.
 	Now func() time.Time
+	// AWS is for s3:// urls; nil means the environment's.
+	AWS *AWS
 }
 
 // Places fetch from all places of a site. New requests are shared by weight; one
@@ -103,7 +105,7 @@ func NewPlaces(o PlacesOptions) (*Places, error) {
 		for _, url := range conf.URLs {
 			one := conf
 			one.URLs = []string{url}
-			c, err := New(Options{Config: o.Config, Place: one, Strip: o.Strip, Now: o.Now})
+			c, err := New(Options{Config: o.Config, Place: one, Strip: o.Strip, Now: o.Now, AWS: o.AWS})
 			if err != nil {
 				return nil, err
 			}
@@ -216,12 +218,14 @@ func fateOf(ctx context.Context, err error) retry.Fate {
 		return retry.Void
 	}
 	switch KindOf(err) {
-	case KindDNS, KindConnect, KindTLS, KindReset, KindProtocol:
+	case KindDNS, KindConnect, KindTLS, KindReset, KindProtocol, KindSetup:
 		return retry.Unavailable
 	case KindTimeout:
 		return retry.TimedOut
 	case KindBusy:
 		return retry.Overloaded
+	case KindAccess:
+		return retry.Answered // it lives, and says no
 	}
 	return retry.Void
 }

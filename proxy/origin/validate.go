@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	"golang.org/x/net/http/httpguts"
 
 	"karui/internal/config"
@@ -67,8 +68,11 @@ func (c RetryConfig) Validate(key string) error {
 	)
 }
 
-// maxHeaders bounds the fixed headers of a place.
-const maxHeaders = 50
+// Bounds of a place's lists.
+const (
+	maxHeaders = 50
+	maxURLs    = 32
+)
 
 // Validate checks one place under its key.
 func (p PlaceConfig) Validate(key string) error {
@@ -78,29 +82,69 @@ func (p PlaceConfig) Validate(key string) error {
 		config.InRange(k("weight"), p.Weight, 0.001, 1000),
 		config.AtMost(k("headers"), len(p.Headers), maxHeaders),
 	}
-	switch n := len(p.URLs); {
-	case n == 0:
-		errs = append(errs, config.Invalid(k("urls"), nil, "a list with one address, such as [https://origin.example.com]"))
-	case n > 1:
-		errs = append(errs, config.NotInThisVersion(config.Key(key, "urls", 1), p.URLs[1], "more than one address of a place"))
+	if len(p.URLs) == 0 {
+		errs = append(errs, config.Invalid(k("urls"), nil, "a list of addresses, such as [https://origin.example.com]"))
 	}
+	errs = append(errs, config.AtMost(k("urls"), len(p.URLs), maxURLs), config.Unique(p.URLs, func(i int) string { return config.Key(key, "urls", i) }))
+	buckets := 0
 	for i, u := range p.URLs {
+		if strings.HasPrefix(u, "s3://") {
+			buckets++
+			if _, _, err := parseS3(u); err != nil {
+				errs = append(errs, config.Invalid(config.Key(key, "urls", i), u, "a bucket such as s3://bucket/prefix, the prefix without ? and #"))
+			}
+			continue
+		}
 		errs = append(errs, checkURL(config.Key(key, "urls", i), u))
 	}
+	errs = append(errs, p.validateS3(key, buckets))
 	if p.Host != "" && (!httpguts.ValidHostHeader(p.Host) || strings.ContainsAny(p.Host, "/@?# ")) {
 		errs = append(errs, config.Invalid(k("host"), p.Host, "a host name such as www.example.com"))
 	}
 	for i, h := range p.Headers {
 		errs = append(errs, h.Validate(config.Key(key, "headers", i)))
 	}
-	for _, s3 := range []struct{ name, value string }{
-		{"region", p.Region}, {"endpoint", p.Endpoint}, {"role_arn", p.RoleARN},
-	} {
-		if s3.value != "" {
-			errs = append(errs, config.NotInThisVersion(k(s3.name), s3.value, "reading from S3"))
+	return errors.Join(errs...)
+}
+
+// validateS3 checks the keys that are for buckets, of which the place has so many.
+func (p PlaceConfig) validateS3(key string, buckets int) error {
+	k := func(name string) string { return config.Key(key, name) }
+	if buckets == 0 {
+		var errs []error
+		for _, s3 := range []struct{ name, value string }{
+			{"region", p.Region}, {"endpoint", p.Endpoint}, {"role_arn", p.RoleARN},
+		} {
+			if s3.value != "" {
+				errs = append(errs, config.Invalid(k(s3.name), s3.value, "left out: it is for s3:// urls only"))
+			}
 		}
+		return errors.Join(errs...)
+	}
+	var errs []error
+	if buckets < len(p.URLs) {
+		errs = append(errs, config.Invalid(k("urls"), p.URLs, "either all s3:// or none: a bucket and a server are two places"))
+	}
+	if p.Host != "" {
+		errs = append(errs, config.Invalid(k("host"), p.Host, "left out: the address of a bucket follows from its name, region and endpoint"))
+	}
+	if !validRegion(p.Region) {
+		errs = append(errs, config.Invalid(k("region"), p.Region, "the region of the bucket, such as ap-northeast-1"))
+	}
+	if p.Endpoint != "" {
+		errs = append(errs, checkURL(k("endpoint"), p.Endpoint))
+	}
+	if p.RoleARN != "" && !arn.IsARN(p.RoleARN) {
+		errs = append(errs, config.Invalid(k("role_arn"), p.RoleARN, "a role such as arn:aws:iam::111122223333:role/karui-read"))
 	}
 	return errors.Join(errs...)
+}
+
+func validRegion(region string) bool {
+	if region == "" || len(region) > 63 {
+		return false
+	}
+	return !strings.ContainsFunc(region, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' })
 }
 
 func checkURL(key, text string) error {
@@ -116,8 +160,6 @@ func checkURL(key, text string) error {
 			text = "..."
 		}
 		return config.Invalid(key, text, want)
-	case u.Scheme == "s3":
-		return config.NotInThisVersion(key, text, "reading from S3")
 	case u.Scheme != "http" && u.Scheme != "https",
 		u.Hostname() == "", u.Opaque != "",
 		u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil,
