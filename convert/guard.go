@@ -39,19 +39,20 @@ const workerFiles = 64
 // lowerWorker does what must not wait until libvips is started.
 func lowerWorker(class Class) *guards {
 	g := &guards{}
-	nice := workerNice
 	if class == Slow {
-		nice = slowNice
 		g.note("one processor", onOneCPU())
 	}
-	// By group, since nice is a property of threads, and the group has them all; the pool gave us one of our own.
-	g.note("nice", unix.Setpriority(unix.PRIO_PGRP, 0, nice))
+	g.note("nice", standBack(workerNice))
 	// No core dumps: they would hold people's pictures.
 	g.note("core", unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}))
 	g.note("nofile", unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: workerFiles, Max: workerFiles}))
 	g.note("fsize", unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{}))
 	return g
 }
+
+// standBack lowers the priority of all threads: by group, since nice is a property of threads, and the group has them
+// all; the pool gave us one of our own.
+func standBack(nice int) error { return unix.Setpriority(unix.PRIO_PGRP, 0, nice) }
 
 // onOneCPU checks what the pool has arranged before this process began. How many threads an encoder starts is its own
 // affair, so that nothing else bounds what a conversion takes of the machine at a time.
@@ -66,8 +67,12 @@ func onOneCPU() error {
 	return nil
 }
 
-// confine takes away files, network and other processes, and bounds memory.
-func (g *guards) confine(memory int64) {
+// confine takes away files, network and other processes, and bounds memory. The last step back comes here and not
+// before: on a busy machine a slow worker must not take long to start.
+func (g *guards) confine(memory int64, nice int) {
+	if nice != workerNice {
+		g.note(fmt.Sprintf("nice %d", nice), standBack(nice))
+	}
 	g.note("data", limitData(memory))
 	// No file at all, no TCP, no signals to others. BestEffort takes what the kernel has.
 	g.note("landlock", landlock.V7.BestEffort().Restrict())

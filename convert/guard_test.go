@@ -70,7 +70,7 @@ func TestWorkerIsConfined(t *testing.T) {
 	for word := range strings.FieldsSeq(env[strings.Index(env, "environment:")+len("environment:"):]) {
 		name, _, _ := strings.Cut(word, "=")
 		switch name {
-		case "MALLOC_ARENA_MAX", "GOGC", "VIPS_DISC_THRESHOLD", "VIPS_BLOCK_UNTRUSTED", "GOTRACEBACK", envMemory, envClass:
+		case "MALLOC_ARENA_MAX", "GOGC", "VIPS_DISC_THRESHOLD", "VIPS_BLOCK_UNTRUSTED", "GOTRACEBACK", envMemory, envClass, envNice:
 		default:
 			t.Errorf("a worker has %s in its environment", word)
 		}
@@ -144,34 +144,64 @@ func checkNice(t *testing.T, pid int) {
 		t.Fatal(err)
 	}
 	for _, path := range stats {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		_, rest, _ := strings.Cut(string(b), ") ")
-		if nice, err := strconv.Atoi(strings.Fields(rest)[16]); err != nil || nice < workerNice {
-			t.Errorf("a thread of a worker has nice %d (%v)", nice, err)
+		if nice, ok := niceOf(path); ok && nice < workerNice {
+			t.Errorf("a thread of a worker has nice %d", nice)
 		}
 	}
 }
 
-// Nothing stays open of workers that came and went.
+// niceOf reads a /proc/PID/task/TID/stat; false when the thread is gone.
+func niceOf(path string) (int, bool) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	nice, err := strconv.Atoi(strings.Fields(rest)[16])
+	return nice, err == nil
+}
+
+// Nothing stays open of workers that came and went, nor of jobs that were done. KARUI_LONG=1 for thousands of these.
 func TestNoLeakOfFiles(t *testing.T) {
-	open := func() int {
-		links, err := filepath.Glob("/proc/self/fd/*")
+	deaths, jobs := 6, 200
+	if os.Getenv("KARUI_LONG") != "" {
+		deaths, jobs = 60, 5000
+	}
+	open := func(pid int) int {
+		links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return len(links)
 	}
 	p := faultyPool(t, nil)
-	mustConvert(t, p)
-	before := open()
-	for i := range 5 {
-		convertOne(t, p, append(faultyJPEG("exit"), byte(i)), webpOptions(70))
-		mustConvert(t, p)
+	mustMake(t, p, Fast)
+	mustMake(t, p, Slow)
+	before := open(os.Getpid())
+	for i := range deaths {
+		for _, class := range classes {
+			convertOne(t, p, append(faultyJPEG("exit"), byte(i), class[0]), optionsFor(class, 70))
+			mustMake(t, p, class)
+		}
 	}
-	until(t, func() bool { return p.Stats().Alive == 1 && open() <= before })
+	until(t, func() bool { s := p.Stats(); return s.Alive == 1 && s.Slow.Alive == 1 && open(os.Getpid()) <= before })
+	if n := p.Stats().Ended[CauseCrash]; n != uint64(2*deaths) { //nolint:gosec // small
+		t.Errorf("%d workers died", n)
+	}
+	for _, class := range classes {
+		pid := workersOf(t, class)[0]
+		held := 0
+		for i := range jobs {
+			mustMake(t, p, class)
+			if i == 20 {
+				held = open(pid)
+			}
+		}
+		if now := open(pid); now > held {
+			t.Errorf("a worker has %d files open after %d jobs, and had %d after 20", now, jobs, held)
+		}
+	}
+	until(t, func() bool { return open(os.Getpid()) <= before })
 }
 
 // makeOrphans is a program that starts workers, gives them something that never ends, and says which they are.
@@ -183,12 +213,12 @@ func makeOrphans() int {
 	if err != nil {
 		return 1
 	}
-	for i := range 2 {
+	for i, class := range []Class{Fast, Fast, Slow} {
 		go func() {
-			_, _ = p.Convert(context.Background(), append(faultyJPEG("spin"), byte(i)), webpOptions(70))
+			_, _ = p.Convert(context.Background(), append(faultyJPEG("spin"), byte(i)), optionsFor(class, 70))
 		}()
 	}
-	for p.Stats().Busy < 2 {
+	for p.Stats().Busy+p.Stats().Slow.Busy < 3 {
 		wait := time.NewTimer(5 * time.Millisecond)
 		<-wait.C
 	}
@@ -224,7 +254,7 @@ func TestWorkersDieWithTheirPool(t *testing.T) {
 	killed := time.Now()
 	_, _ = io.Copy(io.Discard, out)
 	_ = cmd.Wait()
-	if len(pids) != 2 {
+	if len(pids) != 3 {
 		t.Fatalf("%d workers", len(pids))
 	}
 	until(t, func() bool {

@@ -52,14 +52,14 @@ const (
 	slowUnused = time.Minute
 )
 
-func newLane(class Class, cfg Config) *lane {
+func newLane(class Class, cfg Config, unused time.Duration) *lane {
 	l := &lane{class: class, workers: cfg.Workers, wait: cfg.QueueWait, jobs: make(chan *request)}
 	l.most = waitersMost * l.workers
 	// What waits was bounded when it was fetched, and is there for its viewers anyway.
 	l.mostBytes = int64(l.most) * int64(cfg.MaxBytes)
 	if class == Slow {
 		l.workers = max(1, cfg.Workers/2)
-		l.unused = slowUnused
+		l.unused = unused
 		l.most = slowWaitersMost * l.workers
 		// Here nobody else needs the originals any more. Two of the largest may wait in any case.
 		l.mostBytes = 2 * int64(cfg.MaxBytes) * int64(l.workers)

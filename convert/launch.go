@@ -23,7 +23,7 @@ func (p *Pool) launch(at seat) (*process, ready, error) {
 	defer cancel()
 	results := make(chan launched)
 	try := func() {
-		proc, r, err := startProcess(ctx, p.starter, p.set.command, at, p.cfg, p.set.log)
+		proc, r, err := startProcess(ctx, p.starter, p.set, at, p.cfg)
 		results <- launched{proc, r, err}
 	}
 	timer := time.NewTimer(secondStart)

@@ -19,8 +19,10 @@ import (
 
 // The test binary is its own worker: the pool starts it again with one of these words.
 const (
-	faultyCommand = "faulty-worker"
-	orphanCommand = "make-orphans"
+	faultyCommand   = "faulty-worker"
+	orphanCommand   = "make-orphans"
+	replacedCommand = "get-replaced"
+	cacheCommand    = "show-cache"
 )
 
 func TestMain(m *testing.M) {
@@ -32,6 +34,10 @@ func TestMain(m *testing.M) {
 			os.Exit(faultyWorker(os.Args[2:]))
 		case orphanCommand:
 			os.Exit(makeOrphans())
+		case replacedCommand:
+			os.Exit(getReplaced())
+		case cacheCommand:
+			os.Exit(showCache())
 		}
 	}
 	goleak.VerifyTestMain(m)
@@ -84,7 +90,9 @@ func newPool(t testing.TB, change func(*Config), options ...Option) *Pool {
 	if change != nil {
 		change(&cfg)
 	}
-	options = append([]Option{WithCommand("/proc/self/exe", WorkerCommand), WithLogger(testLog(t))}, options...)
+	// At their true priority slow workers would hardly get on beside the tests of other packages.
+	quick := func(s *settings) { s.slowNice = workerNice }
+	options = append([]Option{WithCommand("/proc/self/exe", WorkerCommand), WithLogger(testLog(t)), quick}, options...)
 	p, err := New(cfg, options...)
 	if err != nil {
 		t.Fatal(err)

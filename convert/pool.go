@@ -73,6 +73,17 @@ type settings struct {
 	command command
 	log     *slog.Logger
 	now     func() time.Time
+	// slowNice is how far workers for slow codecs stand back, unused how long they stay without work.
+	slowNice int
+	unused   time.Duration
+}
+
+// niceOf is the priority of the workers of a class.
+func (s settings) niceOf(class Class) int {
+	if class == Slow {
+		return s.slowNice
+	}
+	return workerNice
 }
 
 // Option changes how a pool works; the defaults are right outside of tests.
@@ -117,7 +128,7 @@ func New(cfg Config, options ...Option) (*Pool, error) {
 	set := settings{
 		// The very file that runs, also when a new version was installed over it.
 		command: command{path: "/proc/self/exe", args: []string{WorkerCommand}},
-		log:     slog.Default(), now: time.Now,
+		log:     slog.Default(), now: time.Now, slowNice: slowNice, unused: slowUnused,
 	}
 	for _, o := range options {
 		o(&set)
@@ -130,7 +141,7 @@ func New(cfg Config, options ...Option) (*Pool, error) {
 	}
 	p.pinger = newPinger(p)
 	for _, class := range []Class{Fast, Slow} {
-		p.lanes[class] = newLane(class, cfg)
+		p.lanes[class] = newLane(class, cfg, set.unused)
 	}
 	for _, l := range p.lanes {
 		for n := range l.workers {

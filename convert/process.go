@@ -59,18 +59,19 @@ type command struct {
 // others a second time.
 //
 // GOTRACEBACK: a trace of a crash inside libvips says nothing, and stderr is bounded.
-func workerEnv(memory int64, class Class) []string {
+func workerEnv(memory int64, class Class, nice int) []string {
 	return []string{
 		"MALLOC_ARENA_MAX=2", "GOGC=400", "VIPS_DISC_THRESHOLD=16g", "VIPS_BLOCK_UNTRUSTED=1", "GOTRACEBACK=none",
-		fmt.Sprintf("%s=%d", envMemory, memory), envClass + "=" + string(class),
+		fmt.Sprintf("%s=%d", envMemory, memory), envClass + "=" + string(class), fmt.Sprintf("%s=%d", envNice, nice),
 	}
 }
 
 const (
 	// envMemory tells a worker how many bytes of memory it may use.
 	envMemory = "KARUI_WORKER_MEMORY"
-	// envClass tells a worker for which class it works.
+	// envClass tells a worker for which class it works, envNice at which priority.
 	envClass = "KARUI_WORKER_CLASS"
+	envNice  = "KARUI_WORKER_NICE"
 )
 
 const (
@@ -113,7 +114,7 @@ type seat struct {
 }
 
 // startProcess starts a worker and waits until it is ready.
-func startProcess(ctx context.Context, s *starter, c command, at seat, cfg Config, log *slog.Logger) (*process, ready, error) {
+func startProcess(ctx context.Context, s *starter, set settings, at seat, cfg Config) (*process, ready, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, ready{}, err
@@ -125,8 +126,8 @@ func startProcess(ctx context.Context, s *starter, c command, at seat, cfg Confi
 		return nil, ready{}, fmt.Errorf("make a pipe for a worker's stderr: %w", err)
 	}
 
-	cmd := exec.Command(c.path, c.args...)
-	cmd.Env = workerEnv(int64(cfg.WorkerMemory), at.class)
+	cmd := exec.Command(set.command.path, set.command.args...)
+	cmd.Env = workerEnv(int64(cfg.WorkerMemory), at.class, set.niceOf(at.class))
 	cmd.Dir = "/"
 	cmd.Stderr = errWrite
 	cmd.ExtraFiles = []*os.File{theirs} // file descriptor 3
@@ -149,7 +150,7 @@ func startProcess(ctx context.Context, s *starter, c command, at seat, cfg Confi
 	_, _ = errWrite.Close(), theirs.Close()
 	p := &process{
 		cmd: cmd, conn: ours, frames: make(chan frame), dead: make(chan struct{}), said: make(chan struct{}),
-		log: log.With("worker", cmd.Process.Pid, "class", string(at.class)),
+		log: set.log.With("worker", cmd.Process.Pid, "class", string(at.class)),
 	}
 	p.readers.Add(2)
 	go p.readFrames()

@@ -16,13 +16,17 @@ const (
 // read the job, so that an image which kills workers cannot kill one after the other.
 const attemptsMost = 2
 
+// failuresMost is how many starts in a row may fail until nobody waits for the worker any more: a single one says
+// little, since whatever ends all workers also ends those that are about to be ready.
+const failuresMost = 2
+
 // slot keeps the n-th worker process of a lane alive and feeds it, until the pool is closed.
 func (p *Pool) slot(l *lane, n int) {
 	var pause time.Duration
 	var left *request // a job without a process: nobody was there for it, or was gone before having read it
-	failing := false
+	failures := 0
 	for p.ctx.Err() == nil {
-		if l.unused > 0 && left == nil && !failing {
+		if l.unused > 0 && left == nil && failures < failuresMost {
 			select {
 			case left = <-l.jobs:
 			case <-p.ctx.Done():
@@ -34,23 +38,22 @@ func (p *Pool) slot(l *lane, n int) {
 			if p.ctx.Err() != nil {
 				break
 			}
-			if left != nil {
+			if failures++; failures >= failuresMost && left != nil {
 				left.done <- verdict{fault: CauseStart, detail: err.Error()}
 				left = nil
 			}
-			if !failing {
-				failing = true
+			if failures == failuresMost {
 				l.outage.fail()
-				p.set.log.Error("cannot start a conversion worker", "error", err)
+				p.set.log.Error("cannot start a conversion worker", "class", string(l.class), "error", err)
 			}
 			p.rest(&pause)
 			continue
 		}
-		if failing {
-			failing = false
+		if failures >= failuresMost {
 			l.outage.recover()
-			p.set.log.Info("conversion workers can be started again")
+			p.set.log.Info("conversion workers can be started again", "class", string(l.class))
 		}
+		failures = 0
 		p.logGuards(l, r)
 		p.tally.born(l.class)
 		var why Cause

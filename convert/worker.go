@@ -45,6 +45,11 @@ func workerMain(handle func(*engine) handler) int {
 		fmt.Fprintf(os.Stderr, "worker: %s=%q is no number of bytes\n", envMemory, os.Getenv(envMemory))
 		return exitSetup
 	}
+	nice, err := strconv.Atoi(os.Getenv(envNice))
+	if err != nil || nice < workerNice || nice > 19 {
+		fmt.Fprintf(os.Stderr, "worker: %s=%q is no priority for it\n", envNice, os.Getenv(envNice))
+		return exitSetup
+	}
 	onCPULimit(func() { os.Exit(exitCPU) })
 	class := Class(os.Getenv(envClass))
 	guards := lowerWorker(class)
@@ -57,7 +62,7 @@ func workerMain(handle func(*engine) handler) int {
 		fmt.Fprintf(os.Stderr, "worker: %v\n", err)
 		return exitSetup
 	}
-	guards.confine(memory)
+	guards.confine(memory, nice)
 	hello := ready{Guards: guards.on, Missing: guards.missing, NoEncoder: e.lacking(), CPU: cpuUsed(), MaxRSS: maxRSS()}
 	w := &worker{conn: conn, exit: os.Exit, limitCPU: limitCPU, maxBody: memory}
 	return w.serve(hello, handle(e))
