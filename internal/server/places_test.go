@@ -86,7 +86,9 @@ func TestPlacesAndRetriesAtRunTime(t *testing.T) {
 		kept = *c
 	})
 	for _, o := range []*origintest.Origin{r.origin, osaka} {
-		o.SetDefault(func(origintest.Request) origintest.Answer { return origintest.Text(http.StatusOK, "text/plain", "hello") })
+		o.SetDefault(func(origintest.Request) origintest.Answer {
+			return origintest.Text(http.StatusOK, "text/plain", "hello")
+		})
 	}
 	ask := func(n int) {
 		t.Helper()

@@ -30,8 +30,8 @@ type AWS struct {
 // sessionName is what CloudTrail shows of who reads.
 const sessionName = "karui"
 
-// credentialTimeout bounds one request for credentials; the fetch that waits for
-// them has limits of its own.
+// credentialTimeout bounds the wait for credentials; the fetch that waits for them
+// has limits of its own.
 const credentialTimeout = 5 * time.Second
 
 // emptyHash is the SHA-256 of a request without a body.
@@ -88,11 +88,25 @@ func newBucket(raw string, p PlaceConfig, o *AWS) (*bucket, error) {
 		}
 		provider = stscreds.NewAssumeRoleProvider(assume, p.RoleARN, func(r *stscreds.AssumeRoleOptions) { r.RoleSessionName = sessionName })
 	}
-	b.credentials = aws.NewCredentialsCache(provider, func(c *aws.CredentialsCacheOptions) {
+	b.credentials = aws.NewCredentialsCache(boundedProvider{provider}, func(c *aws.CredentialsCacheOptions) {
 		// Renewed ahead of their end, so that no fetch meets it.
 		c.ExpiryWindow, c.ExpiryWindowJitterFrac = 5*time.Minute, 0.5
 	})
 	return b, nil
+}
+
+// boundedProvider ends a request for credentials after credentialTimeout. The
+// cache shares it between fetches, so it outlives the one that began it.
+type boundedProvider struct{ next aws.CredentialsProvider }
+
+// Retrieve implements aws.CredentialsProvider.
+func (p boundedProvider) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	if p.next == nil {
+		return aws.Credentials{}, errors.New("there are none in the environment")
+	}
+	ctx, cancel := context.WithTimeout(ctx, credentialTimeout)
+	defer cancel()
+	return p.next.Retrieve(ctx)
 }
 
 // resolve gives the address by the SDK's own rules. With an endpoint, configured

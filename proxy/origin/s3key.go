@@ -94,6 +94,14 @@ func objectHeaders(own http.Header) http.Header {
 			h[name] = values
 		}
 	}
+	// The date counts only without the tag (RFC 9110 section 13.1), which some
+	// stores do not know.
+	if len(h["If-None-Match"]) > 0 {
+		delete(h, "If-Modified-Since")
+	}
+	if len(h["If-Match"]) > 0 {
+		delete(h, "If-Unmodified-Since")
+	}
 	if values := own["Range"]; len(values) == 1 && len(own["If-Range"]) == 0 {
 		h["Range"] = values
 	}
