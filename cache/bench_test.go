@@ -205,7 +205,7 @@ func BenchmarkStart(b *testing.B) {
 	if err := c.Close(); err != nil {
 		b.Fatal(err)
 	}
-	fill(b, c.volume, n)
+	fill(b, c.volumes[0], n)
 	for b.Loop() {
 		before := heap()
 		start := time.Now()

@@ -93,7 +93,7 @@ func TestBrokenFiles(t *testing.T) {
 						}
 						check(t, c, k, meta, large[:size]) // verified now
 					}
-					file := c.volume.name(key.hash())
+					file := c.volumes[0].name(key.hash())
 					b, err := os.ReadFile(file)
 					if err != nil {
 						t.Fatal(err)
@@ -138,7 +138,7 @@ func TestSwappedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := unix.Renameat2(unix.AT_FDCWD, c.volume.name(a.hash()), unix.AT_FDCWD, c.volume.name(b.hash()), unix.RENAME_EXCHANGE); err != nil {
+	if err := unix.Renameat2(unix.AT_FDCWD, c.volumes[0].name(a.hash()), unix.AT_FDCWD, c.volumes[0].name(b.hash()), unix.RENAME_EXCHANGE); err != nil {
 		t.Skip("the file system cannot exchange files:", err)
 	}
 	for _, k := range []Key{a, b} {
@@ -176,7 +176,7 @@ func TestFlippedBits(t *testing.T) {
 		}
 		_ = e.Close()
 		check(t, c, key, newer, want)
-		file := c.volume.name(key.hash())
+		file := c.volumes[0].name(key.hash())
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -201,9 +201,9 @@ func TestFlippedBits(t *testing.T) {
 		if err := c.Delete(key, at(2)); err != nil {
 			t.Fatal(err)
 		}
-		c.volume.mu.Lock()
-		clear(c.volume.graves) // the next Put is as old as this one
-		c.volume.mu.Unlock()
+		c.volumes[0].mu.Lock()
+		clear(c.volumes[0].graves) // the next Put is as old as this one
+		c.volumes[0].mu.Unlock()
 	}
 	t.Logf("%d changed bytes were misses, %d harmless", misses, hits)
 	if misses < fixedSize+key.size()+len(want) {
@@ -222,7 +222,7 @@ func TestStrangersAreLeftAlone(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	sub := filepath.Dir(c.volume.name(key.hash()))
+	sub := filepath.Dir(c.volumes[0].name(key.hash()))
 	strangers := []string{filepath.Join(dir, "README"), filepath.Join(sub, "lost"), filepath.Join(dir, "entries", "zz")}
 	for _, name := range strangers {
 		overwrite(t, name, []byte("mine"))
@@ -253,9 +253,9 @@ func TestLeftoversGo(t *testing.T) {
 		t.Errorf("left over: %v", left)
 	}
 	// A file of this very process must survive a second look (a reload).
-	mine := filepath.Join(dir, "tmp", c.volume.run+"x")
+	mine := filepath.Join(dir, "tmp", c.volumes[0].run+"x")
 	overwrite(t, mine, []byte("being written"))
-	c.volume.clearTemporary(t.Context())
+	c.volumes[0].clearTemporary(t.Context())
 	if _, err := os.Stat(mine); err != nil {
 		t.Error(err)
 	}
@@ -270,7 +270,7 @@ func TestFolderInTheWay(t *testing.T) {
 			key, meta := Key{Path: "/a.jpg"}, Meta{FetchStart: at(1)}
 			elsewhere := filepath.Join(dir, "elsewhere")
 			overwrite(t, elsewhere, []byte("kept"))
-			file := c.volume.name(key.hash())
+			file := c.volumes[0].name(key.hash())
 			if err := os.MkdirAll(filepath.Join(file, inside), 0o700); err != nil {
 				t.Fatal(err)
 			}

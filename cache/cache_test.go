@@ -158,10 +158,17 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := Open(testConfig(dir), roomy(), Options{}); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), dir) {
 		t.Fatalf("second Open of a folder: %v", err)
 	}
-	two := testConfig(t.TempDir())
-	two.Volumes = append(two.Volumes, two.Volumes[0])
-	if _, err := Open(two, roomy(), Options{}); err == nil || !strings.Contains(err.Error(), "cache.volumes") {
-		t.Fatalf("two volumes: %v", err)
+	twice := testConfig(t.TempDir())
+	twice.Volumes = append(twice.Volumes, twice.Volumes[0])
+	if _, err := Open(twice, roomy(), Options{}); !errors.Is(err, ErrLocked) {
+		t.Fatalf("the same folder twice: %v", err)
+	}
+	twice.Volumes = twice.Volumes[:1] // the first was given free again
+	mustOpen(t, twice, roomy(), Options{})
+	none := testConfig(t.TempDir())
+	none.Volumes = nil
+	if _, err := Open(none, roomy(), Options{}); err == nil || !strings.Contains(err.Error(), "cache.volumes") {
+		t.Fatalf("no volume: %v", err)
 	}
 	shared := testConfig(t.TempDir())
 	shared.Shared.URL = "s3://bucket/prefix"
@@ -203,6 +210,9 @@ func TestSendfile(t *testing.T) {
 	c := mustOpen(t, cfg, roomy(), Options{})
 	want := bytes.Repeat([]byte("0123456789"), 5000)
 	if err := c.Put(Key{}, Meta{FetchStart: at(1), Attributes: []byte("attributes")}, want); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Flush(t.Context()); err != nil { // until then it is in memory
 		t.Fatal(err)
 	}
 	e, ok := c.Get(Key{})

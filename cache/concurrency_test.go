@@ -90,7 +90,7 @@ func TestReadersSeeOrder(t *testing.T) {
 						}
 					}
 					if n%50 == 0 && w == 0 {
-						c.volume.reload()
+						c.volumes[0].reload()
 					}
 					_ = e.Close()
 				}
@@ -116,7 +116,7 @@ func TestDeletedStaysAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		if round%3 == 0 {
-			c.volume.reload() // the index does not know the key
+			c.volumes[0].reload() // the index does not know the key
 		}
 		var all sync.WaitGroup
 		for range 2 {
@@ -165,7 +165,7 @@ func TestDeleteDuringTheFirstRead(t *testing.T) {
 			}
 			return nil
 		})
-		c.volume.reload()
+		c.volumes[0].reload()
 		if e, ok := c.Get(key); ok { // it was there when it was opened
 			_ = e.Close()
 		}
@@ -188,19 +188,19 @@ func TestPutDuringEviction(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The lock of the key is held, so that the eviction waits with its victim.
-	lock := c.volume.keyLock(key.hash())
+	lock := c.volumes[0].keyLock(key.hash())
 	lock.Lock()
 	evicted := make(chan struct{})
 	go func() {
 		defer close(evicted)
-		c.volume.evict(0, 1)
+		c.volumes[0].evict(0, 1)
 	}()
 	for c.Stats().Volumes[0].Files != 0 {
 		runtime.Gosched()
 	}
-	c.volume.mu.Lock() // as the commit of a Put does it, which has the lock
-	c.volume.index.put(record{hash: key.hash(), version: c.memory.nextVersion()})
-	c.volume.mu.Unlock()
+	c.volumes[0].mu.Lock() // as the commit of a Put does it, which has the lock
+	c.volumes[0].index.put(record{hash: key.hash(), version: c.memory.nextVersion()})
+	c.volumes[0].mu.Unlock()
 	lock.Unlock()
 	<-evicted
 	check(t, c, key, Meta{FetchStart: at(1)}, []byte("old"))

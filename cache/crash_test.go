@@ -3,6 +3,7 @@ package cache
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,8 +22,8 @@ import (
 	"karui/internal/units"
 )
 
-// crashEnv names the folder for the process that is to be killed, and its max_size
-// in bytes, with a space between.
+// crashEnv names the folder for the process that is to be killed, its max_size in
+// bytes, and whether it puts through the write queue, with spaces between.
 const crashEnv = "KARUI_TEST_CACHE_CRASH"
 
 const (
@@ -54,16 +55,18 @@ func crashConfig(dir string, limit int64) Config {
 }
 
 // crashChild writes under load until it is killed. It says before and after each
-// change what it does: + key serial, = key serial, - key, and ! for wrong bytes.
+// change what it does: begin and put with a worker, a key and a serial, which is 0
+// for a Delete; now and then that all of a worker's are flushed; ! for what is wrong.
 func crashChild(task string) {
 	var dir string
 	var limit int64
-	if _, err := fmt.Sscan(task, &dir, &limit); err != nil {
+	var queued bool
+	if _, err := fmt.Sscan(task, &dir, &limit, &queued); err != nil {
 		fmt.Println("! task:", err)
 		os.Exit(1)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	c, err := Open(crashConfig(dir, limit), roomy(), Options{Log: log})
+	c, err := Open(crashConfig(dir, limit), roomy(), Options{Log: log, writeThrough: !queued})
 	if err != nil {
 		fmt.Println("! open:", err)
 		os.Exit(1)
@@ -77,6 +80,12 @@ func crashChild(task string) {
 				i := r.IntN(crashKeys)
 				key := crashKey(w, i)
 				meta := Meta{FetchStart: time.Unix(0, serial), Attributes: []byte(strconv.FormatInt(serial, 10))}
+				if r.IntN(20) == 0 {
+					if err := c.Flush(context.Background()); err != nil {
+						fmt.Println("! flush:", err)
+					}
+					fmt.Println("flushed", w)
+				}
 				switch r.IntN(10) {
 				default:
 					fmt.Printf("begin %d %d %d\n", w, i, serial)
@@ -126,11 +135,14 @@ const crashRoomy = 1 << 30
 // TestCrash kills a process that writes, again and again, at random instants, and
 // looks afterwards: what was put and acknowledged is there, what was deleted is
 // not, what was under way is one or the other, and every byte is right.
-func TestCrash(t *testing.T) { killAgainAndAgain(t, 140, crashRoomy) }
+func TestCrash(t *testing.T) { killAgainAndAgain(t, 80, crashRoomy, false) }
 
 // With a volume that is always full, entries may also be gone, and the files stay
 // within max_size.
-func TestCrashWhileEvicting(t *testing.T) { killAgainAndAgain(t, 60, 1<<20) }
+func TestCrashWhileEvicting(t *testing.T) { killAgainAndAgain(t, 60, 1<<20, false) }
+
+// With a write queue, what was put since the last flush may be what is lost.
+func TestCrashWithAQueue(t *testing.T) { killAgainAndAgain(t, 60, crashRoomy, true) }
 
 // number gives what an environment variable says, else standard.
 func number(t *testing.T, name string, standard uint64) uint64 {
@@ -148,7 +160,7 @@ func number(t *testing.T, name string, standard uint64) uint64 {
 
 // killAgainAndAgain does the given number of rounds, or KARUI_TEST_CRASH_ROUNDS.
 // KARUI_TEST_CRASH_SEED repeats the lives of an earlier run, as far as the machine does.
-func killAgainAndAgain(t *testing.T, rounds int, limit int64) {
+func killAgainAndAgain(t *testing.T, rounds int, limit int64, queued bool) {
 	if testing.Short() {
 		rounds = 5
 	}
@@ -160,7 +172,7 @@ func killAgainAndAgain(t *testing.T, rounds int, limit int64) {
 	may := map[Key][]int64{} // the serials that may be stored, 0 for nothing
 	changes := 0
 	for range rounds {
-		changes += crashRound(t, dir, limit, time.Duration(r.IntN(60_000))*time.Microsecond, may)
+		changes += crashRound(t, dir, limit, queued, time.Duration(r.IntN(60_000))*time.Microsecond, may)
 		checkAfterCrash(t, dir, limit, may)
 		if t.Failed() {
 			return
@@ -172,10 +184,10 @@ func killAgainAndAgain(t *testing.T, rounds int, limit int64) {
 	}
 }
 
-func crashRound(t *testing.T, dir string, limit int64, life time.Duration, may map[Key][]int64) (changes int) {
+func crashRound(t *testing.T, dir string, limit int64, queued bool, life time.Duration, may map[Key][]int64) (changes int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", crashEnv, dir, limit))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %v", crashEnv, dir, limit, queued))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -200,8 +212,16 @@ func crashRound(t *testing.T, dir string, limit int64, life time.Duration, may m
 			}
 			may[key] = append(may[key], serial)
 		} else if n, _ := fmt.Sscanf(line, "put %d %d %d", &w, &i, &serial); n == 3 {
-			may[crashKey(w, i)] = []int64{serial}
 			changes++
+			if !queued || serial == 0 { // else it may still be lost
+				may[crashKey(w, i)] = []int64{serial}
+			}
+		} else if n, _ := fmt.Sscanf(line, "flushed %d", &w); n == 1 {
+			for i := range crashKeys {
+				if s := may[crashKey(w, i)]; len(s) > 0 {
+					may[crashKey(w, i)] = s[len(s)-1:]
+				}
+			}
 		} else {
 			t.Errorf("the process says %q", line)
 		}

@@ -135,7 +135,7 @@ func TestRealReadErrors(t *testing.T) {
 	if err := os.WriteFile(image, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.volume.retry(clk.advance(time.Minute))
+	c.volumes[0].retry(clk.advance(time.Minute))
 	log.wait(t, "works again")
 	log.wait(t, "cache volume loaded")
 	hits := 0
@@ -183,8 +183,8 @@ func TestRealWriteErrors(t *testing.T) {
 			break // the kernel may have begun to write out already
 		}
 	}
-	c.volume.dirty.Store(true)
-	c.volume.minutely(clk.Now())
+	c.volumes[0].dirty.Store(true)
+	c.volumes[0].minutely(clk.Now())
 	settle(c)
 	log.wait(t, "volume fails")
 	if s := c.Stats().Volumes[0]; s.State == StateOK {
@@ -205,7 +205,7 @@ func TestRealWriteErrors(t *testing.T) {
 			_ = e.Close()
 		}
 		t.Logf("%d hits, volume is %s", hits, c.Stats().Volumes[0].State)
-		c.volume.retry(clk.advance(time.Minute))
+		c.volumes[0].retry(clk.advance(time.Minute))
 	}
 }
 
@@ -226,7 +226,7 @@ func TestInodesExhausted(t *testing.T) {
 	last := func() { check(t, c, key(999), Meta{FetchStart: at(1)}, []byte("999")) }
 	last()
 	// The upkeep keeps inodes under the limits, too.
-	c.volume.measure()
+	c.volumes[0].measure()
 	if s := c.Stats().Volumes[0]; s.UsedPercent > 90.5 || s.Evictions == 0 || s.State != StateOK {
 		t.Errorf("%+v, want inodes at disk.low", s)
 	}

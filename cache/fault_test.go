@@ -68,19 +68,19 @@ func TestFailedPut(t *testing.T) {
 					if err := put(); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errno) {
 						t.Errorf("Put meanwhile: %v", err)
 					}
-					c.volume.retry(clk.advance(time.Minute)) // still broken, in most cases
+					c.volumes[0].retry(clk.advance(time.Minute)) // still broken, in most cases
 				}
 				files.break_(nil)
-				c.volume.retry(clk.advance(time.Minute))
+				c.volumes[0].retry(clk.advance(time.Minute))
 				check(t, c, key, meta, old)
 				if err := put(); err != nil {
 					t.Fatal(err)
 				}
 				check(t, c, key, Meta{FetchStart: at(2)}, newer)
-				c.volume.mu.Lock()
-				defer c.volume.mu.Unlock()
-				if c.volume.reserved != 0 {
-					t.Errorf("%d bytes are still reserved", c.volume.reserved)
+				c.volumes[0].mu.Lock()
+				defer c.volumes[0].mu.Unlock()
+				if c.volumes[0].reserved != 0 {
+					t.Errorf("%d bytes are still reserved", c.volumes[0].reserved)
 				}
 			})
 		}
@@ -114,7 +114,7 @@ func TestFailedRead(t *testing.T) {
 				check(t, c, good, meta, []byte("/good"))
 				settle(c)
 			}
-			sick := c.volume.name(bad.hash())
+			sick := c.volumes[0].name(bad.hash())
 			files.break_(func(o, name string) error {
 				if o == op && name == sick {
 					return syscall.EIO
@@ -134,7 +134,7 @@ func TestFailedRead(t *testing.T) {
 			if err := c.Put(good, Meta{FetchStart: at(2)}, nil); !errors.Is(err, ErrUnavailable) {
 				t.Errorf("Put: %v", err)
 			}
-			c.volume.retry(clk.advance(time.Minute))
+			c.volumes[0].retry(clk.advance(time.Minute))
 			log.wait(t, "works again")
 			log.wait(t, "cache volume loaded")
 			check(t, c, good, meta, []byte("/good"))
@@ -142,7 +142,7 @@ func TestFailedRead(t *testing.T) {
 				t.Error("the sick file was read again")
 			}
 			files.break_(nil)
-			c.volume.tendGraves(clk.Now())
+			c.volumes[0].tendGraves(clk.Now())
 			if _, err := os.Stat(sick); !os.IsNotExist(err) {
 				t.Errorf("the sick file is still there: %v", err)
 			}
@@ -203,7 +203,7 @@ func TestFailedSource(t *testing.T) {
 	if s := c.Stats().Volumes[0]; s.State != StateOK || s.WriteErrors != 0 || s.Files != 0 {
 		t.Errorf("%+v", s)
 	}
-	if left := filesIn(t, c.volume.path); len(left) != 0 {
+	if left := filesIn(t, c.volumes[0].path); len(left) != 0 {
 		t.Errorf("left over: %v", left)
 	}
 }
@@ -226,7 +226,7 @@ func TestFailedUpdate(t *testing.T) {
 		t.Fatalf("Update: %v", err)
 	}
 	files.break_(nil)
-	c.volume.retry(base.Add(time.Hour))
+	c.volumes[0].retry(base.Add(time.Hour))
 	log.wait(t, "works again")
 	check(t, c, key, meta, []byte("a"))
 }
@@ -254,12 +254,12 @@ func TestFailedDelete(t *testing.T) {
 			}
 		}
 		miss()
-		c.volume.reload() // not by way of a fresh look at the disk either
+		c.volumes[0].reload() // not by way of a fresh look at the disk either
 		miss()
 		log.wait(t, "cache volume loaded")
 		miss()
 		files.break_(nil)
-		c.volume.retry(clk.advance(time.Minute))
+		c.volumes[0].retry(clk.advance(time.Minute))
 		log.wait(t, "works again")
 		log.wait(t, "cache volume loaded")
 		miss()
@@ -268,7 +268,7 @@ func TestFailedDelete(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.volume.tendGraves(clk.Now())
+		c.volumes[0].tendGraves(clk.Now())
 		if putAgain {
 			check(t, c, key, Meta{FetchStart: at(2)}, []byte("b"))
 		} else {
@@ -320,7 +320,7 @@ func TestFailedSync(t *testing.T) {
 	}
 	check(t, c, key, Meta{FetchStart: at(1)}, large)
 	// The file as it would be read back: other bytes, and nothing that tells.
-	name := c.volume.name(key.hash())
+	name := c.volumes[0].name(key.hash())
 	info, err := os.Stat(name)
 	if err != nil {
 		t.Fatal(err)
@@ -336,13 +336,13 @@ func TestFailedSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	files.break_(failing(syscall.ENOSPC, "syncfs"))
-	c.volume.minutely(clk.Now())
+	c.volumes[0].minutely(clk.Now())
 	settle(c)
 	if s := c.Stats().Volumes[0].State; s != StateOut {
 		t.Fatalf("state %s after a failed sync", s)
 	}
 	files.break_(nil)
-	c.volume.retry(clk.advance(time.Minute))
+	c.volumes[0].retry(clk.advance(time.Minute))
 	log.wait(t, "works again")
 	if _, ok := c.Get(key); ok {
 		t.Error("hit on a file whose bytes were lost")
@@ -371,7 +371,7 @@ func TestBrokenAtTheStart(t *testing.T) {
 		t.Errorf("Delete: %v", err)
 	}
 	files.break_(nil)
-	c.volume.retry(clk.advance(time.Minute))
+	c.volumes[0].retry(clk.advance(time.Minute))
 	log.wait(t, "works again")
 	log.wait(t, "cache volume loaded")
 	if err := c.Put(key, Meta{FetchStart: at(2)}, []byte("a")); err != nil {
@@ -407,11 +407,11 @@ func TestFolderRemoved(t *testing.T) {
 		t.Error("hit without a file")
 	}
 	put(2)
-	c.volume.minutely(clk.Now()) // notices that the lock is gone
+	c.volumes[0].minutely(clk.Now()) // notices that the lock is gone
 	if s := c.Stats().Volumes[0].State; s != StateOut {
 		t.Fatalf("state %s", s)
 	}
-	c.volume.retry(clk.advance(time.Minute))
+	c.volumes[0].retry(clk.advance(time.Minute))
 	log.wait(t, "works again")
 	check(t, c, key, Meta{FetchStart: at(2)}, large)
 	if _, err := Open(testConfig(dir), roomy(), Options{Log: slogger(newMessages())}); !errors.Is(err, ErrLocked) {

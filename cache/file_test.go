@@ -26,7 +26,7 @@ func TestEveryTruncation(t *testing.T) {
 			c, _ := openOn(t, cfg, roomy(), osFiles{}, newClock().Now)
 			want := bytes.Repeat([]byte("0123456789"), size/10)
 			whole := fileFor(key, meta, want)
-			file := c.volume.name(key.hash())
+			file := c.volumes[0].name(key.hash())
 			if err := c.Put(key, meta, want); err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +40,7 @@ func TestEveryTruncation(t *testing.T) {
 				settle(c)
 			}
 			overwrite(t, file, whole)
-			c.volume.reload()
+			c.volumes[0].reload()
 			check(t, c, key, meta, want)
 		})
 	}
@@ -60,7 +60,7 @@ func TestFlippedBitsOfALargeFile(t *testing.T) {
 		want[i] = byte(r.Uint32())
 	}
 	whole := fileFor(key, meta, want)
-	file := c.volume.name(key.hash())
+	file := c.volumes[0].name(key.hash())
 	if err := c.Put(key, meta, want); err != nil {
 		t.Fatal(err)
 	}
@@ -127,12 +127,12 @@ func FuzzEntryFile(f *testing.F) {
 		}
 		settle(c)
 		c.memory.drop(key.hash())
-		overwrite(t, c.volume.name(key.hash()), b)
+		overwrite(t, c.volumes[0].name(key.hash()), b)
 		for range 2 {
 			e, ok := c.Get(key)
 			if !ok {
 				settle(c)
-				if _, err := os.Lstat(c.volume.name(key.hash())); !os.IsNotExist(err) && len(b) > 0 {
+				if _, err := os.Lstat(c.volumes[0].name(key.hash())); !os.IsNotExist(err) && len(b) > 0 {
 					h, herr := parseHead(b, int64(len(b)), &key)
 					if herr != nil || !h.meta.expired(at(0)) {
 						t.Fatalf("still there: %v, %v", err, herr)
@@ -147,7 +147,7 @@ func FuzzEntryFile(f *testing.F) {
 			if err := c.Update(e, Meta{FetchStart: h.meta.FetchStart}); err != nil {
 				t.Fatal(err)
 			}
-			b, err = os.ReadFile(c.volume.name(key.hash()))
+			b, err = os.ReadFile(c.volumes[0].name(key.hash()))
 			if err != nil {
 				t.Fatal(err)
 			}

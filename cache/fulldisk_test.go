@@ -37,7 +37,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	check(t, c, key(199), Meta{FetchStart: at(1)}, make([]byte, 100_000))
-	c.volume.measure()
+	c.volumes[0].measure()
 	if s := c.Stats().Volumes[0]; s.UsedPercent > 50 || s.UsedPercent < 20 || s.Evictions == 0 {
 		t.Errorf("%+v, want it at disk.low", s)
 	}
@@ -85,7 +85,7 @@ func TestFullDisk(t *testing.T) {
 	if err := unix.Mount("", dir, "", unix.MS_REMOUNT, ""); err != nil {
 		t.Fatal(err)
 	}
-	c.volume.retry(clk.advance(time.Minute))
+	c.volumes[0].retry(clk.advance(time.Minute))
 	if err := c.Put(key(3), Meta{FetchStart: at(1)}, []byte("well")); err != nil {
 		t.Errorf("Put on a disk that is well again: %v", err)
 	}

@@ -16,10 +16,18 @@ const (
 	graveAge = 10 * time.Minute
 	// maxGraves bounds the memory for them, about 4 MiB.
 	maxGraves = 1 << 16
+	// maxHidden bounds the memory for those that hide a file, about 64 MiB. Only a
+	// volume that cannot be written has more than a handful.
+	maxHidden = 1 << 20
 )
 
 // grave remembers that a key was deleted: by a fetch that started at at. It turns
-// Puts away that were fetched no later, and hides a file that could not be removed.
+// Puts away that were fetched no later, and hides a file that could not be removed:
+// because it is of a deleted entry, or because a newer one lies in another volume.
+//
+// A volume that is out of use for long may miss more of that than maxHidden. Then
+// it is not trusted any more: what its index does not know is not looked for on
+// disk, and all its files go when it returns.
 type grave struct {
 	at   int64 // nanoseconds since 1970
 	dug  int64 // when it was noted, the same
@@ -36,13 +44,34 @@ func (v *volume) buried(h hash, fetched int64) bool {
 func (v *volume) dig(h hash, g grave) {
 	if old, ok := v.graves[h]; ok {
 		g.at, g.file = max(g.at, old.at), g.file || old.file
-	} else if len(v.graves) >= maxGraves {
-		for other := range v.graves { // any one
-			delete(v.graves, other)
-			break
+	} else if len(v.graves) >= maxGraves && !v.dropGrave() {
+		if len(v.graves) >= maxHidden {
+			v.distrust = v.distrust || g.file
+			return
 		}
 	}
 	v.graves[h] = g
+}
+
+// dropGrave forgets any grave that hides no file, if one is found soon.
+func (v *volume) dropGrave() bool {
+	tries := 16
+	for other, g := range v.graves {
+		if !g.file {
+			delete(v.graves, other)
+			return true
+		}
+		if tries--; tries == 0 {
+			break
+		}
+	}
+	return false
+}
+
+// hidden says whether a file under the key, if there is one, must not be read.
+// Called with mu held.
+func (v *volume) hidden(h hash) bool {
+	return v.graves[h].file || v.distrust && v.index.find(h) == nil
 }
 
 // remove is Delete. It works on a volume that cannot be written, as far as that goes.
@@ -62,7 +91,7 @@ func (v *volume) remove(h hash, at time.Time) error {
 	v.mu.Lock()
 	r := v.index.find(h)
 	out := v.health.state == StateOut
-	absent := r == nil && v.loaded[h[0]] && !v.graves[h].file
+	absent := r == nil && (v.loaded[h[0]] || v.distrust) && !v.graves[h].file
 	var fetched int64
 	if r != nil {
 		fetched = r.fetched
@@ -102,6 +131,10 @@ func (v *volume) empty(h hash) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if g, ok := v.graves[h]; ok {
+		if g.at == 0 { // it only hid the file
+			delete(v.graves, h)
+			return nil
+		}
 		g.file = false
 		v.graves[h] = g
 	}

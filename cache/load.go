@@ -65,6 +65,9 @@ func (v *volume) loadAll(ctx context.Context) {
 	v.measure()
 	if s := v.stats(); s.Loaded {
 		sweep.end()
+		v.mu.Lock()
+		v.distrust = v.distrust && v.epoch != epoch
+		v.mu.Unlock()
 		v.log.Info("cache volume loaded", "files", s.Files, "bytes", s.Bytes, "took", v.now().Sub(start).Round(time.Millisecond))
 	}
 }
@@ -101,8 +104,9 @@ func (v *volume) loadFile(h hash, name string, epoch int, sweep *sweep) {
 	defer lock.Unlock()
 	v.mu.Lock()
 	skip := v.index.find(h) != nil || v.graves[h].file || v.epoch != epoch
+	distrust := v.distrust
 	v.mu.Unlock()
-	if skip {
+	if skip || distrust && v.unlink(h) == nil {
 		return
 	}
 	info, err := v.files.Lstat(name)
@@ -117,6 +121,9 @@ func (v *volume) loadFile(h hash, name string, epoch int, sweep *sweep) {
 	}
 	if sweep.foreign(name) && v.unlink(h) == nil {
 		sweep.removed++
+		return
+	}
+	if !v.newestOf(h) {
 		return
 	}
 	v.mu.Lock()

@@ -90,9 +90,11 @@ func (c *clock) advance(d time.Duration) time.Time {
 
 // settle waits until the chores that were asked for so far are done.
 func settle(c *Cache) {
-	done := make(chan struct{})
-	c.volume.chores <- chore{what: choreNothing, done: done}
-	<-done
+	for _, v := range c.volumes {
+		done := make(chan struct{})
+		v.chores <- chore{what: choreNothing, done: done}
+		<-done
+	}
 	if c.memory.tier != nil {
 		c.memory.tier.Wait()
 	}
@@ -108,6 +110,7 @@ func openWith(t testing.TB, cfg Config, disk DiskConfig, files fileSystem, opts 
 	t.Helper()
 	log := newMessages()
 	opts.Log = slogger(log)
+	opts.writeThrough = true
 	c, err := open(cfg, disk, opts, files)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +120,9 @@ func openWith(t testing.TB, cfg Config, disk DiskConfig, files fileSystem, opts 
 			t.Error(err)
 		}
 	})
-	log.wait(t, "cache volume loaded")
+	for range cfg.Volumes {
+		log.wait(t, "cache volume loaded")
+	}
 	return c, log
 }
 

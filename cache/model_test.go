@@ -145,10 +145,10 @@ func TestAgainstMap(t *testing.T) {
 				c = restart()
 				clear(deleted)
 			},
-			"reload": func(*rapid.T) { c.volume.reload() },
+			"reload": func(*rapid.T) { c.volumes[0].reload() },
 			"settle": func(*rapid.T) { settle(c) },
 			"forget graves": func(*rapid.T) {
-				c.volume.tendGraves(clk.advance(graveAge + time.Second))
+				c.volumes[0].tendGraves(clk.advance(graveAge + time.Second))
 				clear(deleted)
 			},
 			"": func(t *rapid.T) {

@@ -31,7 +31,7 @@ func (v *volume) get(key *Key, h hash) *Entry {
 		r.access = now.UnixNano()
 	}
 	out := v.health.state == StateOut || v.closed
-	absent := seen.version == 0 && (v.loaded[h[0]] || v.graves[h].file)
+	absent := seen.version == 0 && (v.loaded[h[0]] || v.hidden(h))
 	v.mu.Unlock()
 
 	if absent {
@@ -258,9 +258,14 @@ func (v *volume) adopt(h hash, stamp uint32, hd *head) uint32 {
 	if err != nil || fingerprint(info) != stamp {
 		return 0
 	}
+	for _, o := range v.others {
+		if o.knows(h) { // the load finds out which is the newer one
+			return 0
+		}
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.index.find(h) != nil || v.loaded[h[0]] || v.graves[h].file {
+	if v.index.find(h) != nil || v.loaded[h[0]] || v.hidden(h) {
 		return 0
 	}
 	version := v.memory.nextVersion()

@@ -8,6 +8,10 @@ type Stats struct {
 	Misses uint64
 	// MemoryBytes is what the bodies in memory cost, about; MemoryMax is cache.memory.
 	MemoryBytes, MemoryMax int64
+	// QueueBytes is what waits to be written, QueueMax is cache.write_queue. Dropped
+	// are writes that were given up: the queue was full, or no volume took them.
+	QueueBytes, QueueMax int64
+	Dropped              uint64
 	// Volumes are in the order of the configuration.
 	Volumes []VolumeStats
 }
@@ -28,6 +32,9 @@ const (
 type VolumeStats struct {
 	Path  string
 	State State
+	// Weight is what the volume's share of new entries follows from:
+	// (100 - used %) in steps of 10, times weight, times class_weight.
+	Weight float64
 	// Loaded: every file is in the index; Files and Bytes are whole.
 	Loaded bool
 	// UsedPercent is the share of the file system that is used, whoever uses it:

@@ -50,7 +50,7 @@ func (v *volume) updateInPlace(e *Entry, h hash, meta Meta) (version uint32, fit
 	defer lock.Unlock()
 	v.mu.Lock()
 	buried := v.buried(h, toNano(meta.FetchStart))
-	dead := v.graves[h].file
+	dead := v.hidden(h)
 	v.mu.Unlock()
 	if buried || dead {
 		return 0, false, ErrGone
@@ -64,7 +64,11 @@ func (v *volume) updateInPlace(e *Entry, h hash, meta Meta) (version uint32, fit
 		return 0, false, err
 	}
 	defer f.Close()
-	if err := v.mayUpdate(e, meta, &hd); err != nil {
+	err = v.mayUpdate(e, meta, &hd)
+	if err == nil {
+		_, err = v.elsewhere(&e.Key, h, toNano(hd.meta.FetchStart))
+	}
+	if err != nil {
 		v.superseded.Add(1)
 		return 0, false, err
 	}

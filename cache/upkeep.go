@@ -70,6 +70,7 @@ func (v *volume) measure() {
 
 func (v *volume) minutely(now time.Time) {
 	v.tendGraves(now)
+	v.reweigh()
 	if v.dirty.Swap(false) {
 		v.ask(chore{what: choreSync})
 	}

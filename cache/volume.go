@@ -3,10 +3,12 @@ package cache
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -28,21 +30,38 @@ import (
 // Nothing else in it is ever touched.
 const folders = 256
 
-// closeWait is how long close waits for operations that hang in the disk. A process
-// that is asked to end has better things to do than to wait for a dead one.
-const closeWait = 10 * time.Second
+// closeWait is how long Close waits for operations that hang in the disk, flushWait
+// the part of it for what waits to be written. A process that is asked to end has
+// better things to do than to wait for a dead disk.
+const (
+	closeWait = 10 * time.Second
+	flushWait = 8 * time.Second
+)
+
+// keyLocks order whatever changes files under their final names, in all volumes:
+// each is for a share of the keys. There are many, so that a disk that hangs in a
+// call holds up few keys of the other disks.
+type keyLocks [4096]sync.Mutex
+
+func (k *keyLocks) of(h hash) *sync.Mutex {
+	return &k[binary.LittleEndian.Uint16(h[len(h)-2:])%uint16(len(k))]
+}
 
 // volume is one folder on a disk, with the index of what it holds.
 //
 // Locks, in the order in which they may be taken:
 //
 //	evicting  one eviction at a time
-//	keys[i]   orders whatever changes files under their final names; of a share of
-//	          the keys. Held over a rename or an unlink, never over the writing of
-//	          a body. Get only ever tries to take it.
-//	mu        index and state; never held over a call to the file system
+//	keys      shared with the other volumes. Held over a rename or an unlink, never
+//	          over the writing of a body. Get only ever tries to take one.
+//	mu        index and state; never held over a call to the file system, and never
+//	          those of two volumes at once
 type volume struct {
 	path      string
+	seed      uint64        // its path, to rank it by
+	others    []*volume     // the other volumes of the cache
+	weights   [2]float64    // weight and class_weight
+	weighed   atomic.Uint64 // its weight as bits of a float64
 	maxSize   int64
 	high, low float64 // percent
 	files     fileSystem
@@ -55,7 +74,7 @@ type volume struct {
 	serial      atomic.Uint64
 
 	evicting sync.Mutex
-	keys     [256]sync.Mutex
+	keys     *keyLocks
 
 	mu       sync.Mutex
 	index    index
@@ -64,6 +83,7 @@ type volume struct {
 	epoch    int            // of the index; grows when it is thrown away
 	reserved int64          // bytes being written or removed, on top of index.bytes
 	graves   map[hash]grave // see graves.go
+	distrust bool           // more was missed than graves can hold: see graves.go
 	health   health
 	usage    usage
 	lock     *os.File // nil while the folder is not ours
@@ -76,35 +96,64 @@ type volume struct {
 	load   chan struct{} // asks for a load of the whole folder
 	verify singleflight.Group
 
-	hitsMemory, hitsDisk, misses    atomic.Uint64
+	hitsMemory, hitsDisk            atomic.Uint64
 	evictions, puts, superseded     atomic.Uint64
 	writeErrors, readErrors, broken atomic.Uint64
 	dirty                           atomic.Bool // written to since the last sync
 	brokenLogged                    uint64      // of the upkeep's goroutine
 }
 
-func openVolume(cfg VolumeConfig, disk DiskConfig, opts Options, files fileSystem, m *memory) (*volume, error) {
+// newVolume makes a volume that is not in use yet; open and start follow.
+func newVolume(cfg VolumeConfig, disk DiskConfig, opts Options, files fileSystem, m *memory, keys *keyLocks) *volume {
 	v := &volume{
-		path: cfg.Path, maxSize: int64(cfg.MaxSize), high: float64(disk.High), low: float64(disk.Low),
+		path: cfg.Path, seed: seedOf(cfg.Path), weights: [2]float64{cfg.Weight, cfg.ClassWeight}, keys: keys, maxSize: int64(cfg.MaxSize), high: float64(disk.High), low: float64(disk.Low),
 		files: files, now: opts.Now, log: opts.Log.With("volume", cfg.Path), memory: m,
 		run: rand.Text() + "-", upkeepEvery: opts.upkeepEvery, index: newIndex(), graves: make(map[hash]grave),
 		health: health{state: StateOK},
 		chores: make(chan chore, 1024), load: make(chan struct{}, 1),
 	}
+	v.weighed.Store(math.Float64bits(weigh(0, cfg.Weight, cfg.ClassWeight)))
+	return v
+}
+
+// open takes the folder into use.
+func (v *volume) open() error {
 	if err := v.attach(); err != nil {
 		// A disk that is broken at the start is one that may come back; a folder
 		// that cannot be is a mistake that somebody must hear of now.
 		if judge(err, false) != failed {
-			return nil, err
+			return err
 		}
 		v.fault(err, true)
+		return nil
 	}
+	if u, err := v.files.Usage(v.path); err == nil { // else the upkeep finds out
+		v.mu.Lock()
+		v.usage = u
+		v.mu.Unlock()
+	}
+	v.reweigh()
+	return nil
+}
+
+// weight is the volume's share of new entries, to compare with those of others.
+func (v *volume) weight() float64 { return math.Float64frombits(v.weighed.Load()) }
+
+// reweigh takes what was measured last into the weight.
+func (v *volume) reweigh() {
+	v.mu.Lock()
+	used := v.usage.percent()
+	v.mu.Unlock()
+	v.weighed.Store(math.Float64bits(weigh(used, v.weights[0], v.weights[1])))
+}
+
+// start begins the background work, once the volume knows the others.
+func (v *volume) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	v.cancel = cancel
 	v.tasks.Go(func() { v.loads(ctx) })
 	v.tasks.Go(func() { v.upkeep(ctx) })
 	v.tasks.Go(func() { v.doChores(ctx) })
-	return v, nil
 }
 
 // attach makes the folder, takes its lock and asks for its entries to be loaded.
@@ -196,7 +245,7 @@ func (v *volume) begin() (done func(), err error) {
 	return v.busy.Done, nil
 }
 
-func (v *volume) close() error {
+func (v *volume) close(ctx context.Context) error {
 	v.mu.Lock()
 	if v.closed {
 		v.mu.Unlock()
@@ -204,20 +253,20 @@ func (v *volume) close() error {
 	}
 	v.closed = true
 	v.mu.Unlock()
-	v.cancel()
+	if v.cancel != nil { // else it was never started
+		v.cancel()
+	}
 	ended := make(chan struct{})
 	go func() {
 		v.busy.Wait()
 		v.tasks.Wait()
 		close(ended)
 	}()
-	limit := time.NewTimer(closeWait)
-	defer limit.Stop()
 	select {
 	case <-ended:
-	case <-limit.C:
+	case <-ctx.Done():
 		// The lock goes with the process: what hangs may still write.
-		return fmt.Errorf("close cache volume %s: the disk has not answered for %v", v.path, closeWait)
+		return fmt.Errorf("close cache volume %s: the disk does not answer", v.path)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -260,7 +309,7 @@ func (v *volume) unlink(h hash) error {
 	return v.files.RemoveAll(name)
 }
 
-func (v *volume) keyLock(h hash) *sync.Mutex { return &v.keys[h[len(h)-1]] }
+func (v *volume) keyLock(h hash) *sync.Mutex { return v.keys.of(h) }
 
 // fingerprint tells whether a file is the one that was seen before: inode, length
 // and modification time, in 32 bits. Never 0.
@@ -278,7 +327,7 @@ func fingerprint(info fs.FileInfo) uint32 {
 func (v *volume) stats() VolumeStats {
 	v.mu.Lock()
 	s := VolumeStats{
-		Path: v.path, State: v.health.state, Loaded: true, UsedPercent: v.usage.percent(),
+		Path: v.path, State: v.health.state, Weight: v.weight(), Loaded: true, UsedPercent: v.usage.percent(),
 		Files: int64(v.index.n), Bytes: v.index.bytes, MaxBytes: v.maxSize,
 	}
 	for _, l := range v.loaded {

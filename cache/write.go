@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/cespare/xxhash/v2"
 	"golang.org/x/sys/unix"
@@ -31,35 +32,24 @@ type draft struct {
 	// nil is nothing. Unless whole is set it sees no more than the FetchStart.
 	allow func(stored *head) error
 	whole bool
+	// gone says that the draft has been overtaken by a Delete or a newer Put; nil is never.
+	gone *atomic.Bool
 }
 
-func (v *volume) put(key Key, meta Meta, body []byte) error {
-	sum := xxhash.Sum64(body)
-	d := draft{key: key, hash: key.hash(), meta: meta, size: int64(len(body)), fill: func(f file) error {
+// wholeDraft is the draft of a body that is in memory.
+func wholeDraft(key Key, h hash, meta Meta, body []byte, sum uint64) *draft {
+	return &draft{key: key, hash: h, meta: meta, size: int64(len(body)), fill: func(f file) error {
 		if _, err := f.Write(encodeHead(key, meta, int64(len(body)), sum)); err != nil {
 			return err
 		}
 		_, err := f.Write(body)
 		return err
 	}}
-	version, err := v.write(&d)
-	if err != nil {
-		return err
-	}
-	v.puts.Add(1)
-	v.memory.set(d.hash, version, key, meta, sum, body)
-	return nil
 }
 
-func (v *volume) putFrom(key Key, meta Meta, size int64, r io.Reader) error {
-	if v.memory.admits(size) {
-		body := make([]byte, size)
-		if n, err := io.ReadFull(r, body); err != nil {
-			return short(int64(n), size, err)
-		}
-		return v.put(key, meta, body)
-	}
-	d := draft{key: key, hash: key.hash(), meta: meta, size: size, once: true, fill: func(f file) error {
+// streamDraft is the draft of a body that can be read once.
+func streamDraft(key Key, h hash, meta Meta, size int64, r io.Reader) *draft {
+	return &draft{key: key, hash: h, meta: meta, size: size, once: true, fill: func(f file) error {
 		// The checksum stands before the body and is known after it.
 		if _, err := f.Write(encodeHead(key, meta, size, 0)); err != nil {
 			return err
@@ -77,11 +67,6 @@ func (v *volume) putFrom(key Key, meta Meta, size int64, r io.Reader) error {
 		_, err = f.WriteAt(encodeHead(key, meta, size, sum.Sum64()), 0)
 		return err
 	}}
-	if _, err := v.write(&d); err != nil {
-		return err
-	}
-	v.puts.Add(1)
-	return nil
 }
 
 // errSource marks an error of the reader that a body came from.
@@ -108,6 +93,11 @@ func (t *taintedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// onDisk is what the file takes, in bytes.
+func (d *draft) onDisk() int64 {
+	return roundUp(fixedSize + int64(d.key.size()) + 2*slotCapacity(len(d.meta.Attributes)) + d.size)
+}
+
 // write makes room, writes the draft under a temporary name, and exchanges it for
 // what is stored. It gives the version of the new file.
 func (v *volume) write(d *draft) (version uint32, err error) {
@@ -119,10 +109,11 @@ func (v *volume) write(d *draft) (version uint32, err error) {
 	if d.allow == nil {
 		d.allow = d.later
 	}
-	if err := v.early(d); err != nil {
-		return 0, err
+	if v.outdated(d.hash, toNano(d.meta.FetchStart)) {
+		v.superseded.Add(1)
+		return 0, ErrSuperseded // commit would say so, after the writing
 	}
-	need := roundUp(fixedSize + int64(d.key.size()) + 2*slotCapacity(len(d.meta.Attributes)) + d.size)
+	need := d.onDisk()
 	if err := v.reserve(need); err != nil {
 		return 0, err
 	}
@@ -131,8 +122,11 @@ func (v *volume) write(d *draft) (version uint32, err error) {
 		v.evict(2*need, 1)
 		version, err = v.tryWrite(d, need)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		v.release(need)
+	case !d.whole:
+		v.puts.Add(1)
 	}
 	return version, err
 }
@@ -145,16 +139,12 @@ func (d *draft) later(stored *head) error {
 	return nil
 }
 
-// early saves the writing of a file that would lose; commit decides.
-func (v *volume) early(d *draft) error {
+// outdated says whether a file fetched then would lose, as far as memory knows.
+func (v *volume) outdated(h hash, fetched int64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	fetched := toNano(d.meta.FetchStart)
-	if r := v.index.find(d.hash); r != nil && r.fetched > fetched || v.buried(d.hash, fetched) {
-		v.superseded.Add(1)
-		return ErrSuperseded
-	}
-	return nil
+	r := v.index.find(h)
+	return r != nil && r.fetched > fetched || v.buried(h, fetched)
 }
 
 // tryWrite leaves the reservation alone unless it succeeds.
@@ -211,11 +201,22 @@ func (v *volume) commit(d *draft, temporary string, info fs.FileInfo, reserved i
 	lock := v.keyLock(d.hash)
 	lock.Lock()
 	defer lock.Unlock()
+	if d.gone != nil && d.gone.Load() {
+		return 0, ErrSuperseded
+	}
 	stored, err := v.stored(d)
 	if err != nil {
 		return 0, err
 	}
 	if err := d.allow(stored); err != nil {
+		return 0, err
+	}
+	limit := toNano(d.meta.FetchStart)
+	if d.whole { // another body for the same fetch would be a mistake
+		limit = toNano(stored.meta.FetchStart)
+	}
+	older, err := v.elsewhere(&d.key, d.hash, limit)
+	if err != nil {
 		return 0, err
 	}
 	name := v.name(d.hash)
@@ -236,15 +237,18 @@ func (v *volume) commit(d *draft, temporary string, info fs.FileInfo, reserved i
 	}
 	// A file system that allocates late may not have counted the blocks yet.
 	size := max(onDisk(info), roundUp(info.Size()))
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.reserved -= reserved
 	version := v.memory.nextVersion()
+	v.mu.Lock()
+	v.reserved -= reserved
 	v.index.put(record{
 		hash: d.hash, access: v.now().UnixNano(), fetched: toNano(d.meta.FetchStart),
 		blocks: blocksOf(size), stamp: fingerprint(info), version: version,
 	})
 	delete(v.graves, d.hash)
+	v.mu.Unlock()
+	for _, o := range older {
+		o.displace(d.hash)
+	}
 	return version, nil
 }
 
@@ -254,7 +258,7 @@ func (v *volume) commit(d *draft, temporary string, info fs.FileInfo, reserved i
 func (v *volume) stored(d *draft) (*head, error) {
 	v.mu.Lock()
 	buried := v.buried(d.hash, toNano(d.meta.FetchStart))
-	dead := v.graves[d.hash].file
+	dead := v.hidden(d.hash)
 	var fetched int64
 	r := v.index.find(d.hash)
 	if r != nil {
