@@ -104,7 +104,7 @@ func (p *Proxy) search(f fetch, wanted []header.Format) searched {
 func storedReply(e found, format header.Format) reply {
 	return reply{
 		status: http.StatusOK, header: e.record.header, etag: e.record.etag, conditional: true,
-		saved: e.record.saved, variant: format, size: e.Size(), write: e.WriteTo, section: e.section,
+		saved: e.record.saved, variant: format, size: e.Size(), body: e,
 	}
 }
 
@@ -141,7 +141,7 @@ func (x *exchange) fromGone(e found, now time.Time) bool {
 	}
 	x.send(reply{
 		status: e.record.status, header: e.record.header, did: didBypass,
-		cacheControl: remembered(e.record).LongAge(e.record.freshness, now), size: e.Size(), write: e.WriteTo,
+		cacheControl: remembered(e.record).LongAge(e.record.freshness, now), size: e.Size(), body: e,
 	})
 	return true
 }

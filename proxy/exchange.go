@@ -58,14 +58,24 @@ type reply struct {
 	conditional bool
 	// size is the body's in bytes, -1 for unknown.
 	size int64
-	// write sends the whole body. An error means that the answer is not whole.
-	write func(w io.Writer) (int64, error)
-	// arriving is whether the body is still coming from the origin. Then write may
-	// call w's method Flush() error, and nothing leaves before it does or much is there.
+	// body sends the whole body. An error means that the answer is not whole.
+	body io.WriterTo
+	// arriving is whether the body is still coming from the origin. Then it may call
+	// the writer's method Flush() error, and nothing leaves before it does or much is
+	// there. Parts can only be sent of a body that is here and is a parted.
 	arriving bool
-	// section gives a part of the body; nil where only the whole can be sent.
-	section func(offset, length int64) io.Reader
 }
+
+// parted is a body of which a part can be sent.
+type parted interface {
+	section(offset, length int64) io.Reader
+}
+
+// writes is a body that a function sends.
+type writes func(w io.Writer) (int64, error)
+
+// WriteTo implements io.WriterTo.
+func (f writes) WriteTo(w io.Writer) (int64, error) { return f(w) }
 
 // describing are fields about a body, which a 304 has none of.
 var describing = []string{"Content-Type", "Content-Length", "Content-Disposition", "Content-Encoding", "Content-Range"}
@@ -78,69 +88,87 @@ func (x *exchange) send(rep reply) {
 	for name, values := range rep.header {
 		h[name] = values
 	}
+	var lines fieldLines
 	if rep.etag != "" {
-		h["Etag"] = []string{rep.etag}
+		h["Etag"] = lines.of(rep.etag)
 	}
 	if rep.cacheControl != "" {
-		h["Cache-Control"] = []string{rep.cacheControl}
+		h["Cache-Control"] = lines.of(rep.cacheControl)
 	}
-	if x.negotiated {
-		h["Vary"] = []string{rules.VaryAccept(h["Vary"])}
+	if vary := h["Vary"]; x.negotiated && !(len(vary) == 1 && vary[0] == "Accept") {
+		h["Vary"] = lines.of(rules.VaryAccept(vary))
 	}
 	if sabotage.Vary {
 		delete(h, "Vary")
 	}
 	x.closeIfNeeded(h)
 	if x.set.edge.DebugHeaders {
-		h[didHeader] = []string{string(rep.did)}
+		h[didHeader] = lines.of(string(rep.did))
 		if rep.saved > 0 {
-			h[savedHeader] = []string{strconv.FormatInt(rep.saved, 10)}
+			h[savedHeader] = lines.of(strconv.FormatInt(rep.saved, 10))
 		}
 		if rep.kept != "" {
-			h[keptHeader] = []string{string(rep.kept)}
+			h[keptHeader] = lines.of(string(rep.kept))
 		}
 	}
 
-	status, write := rep.status, rep.write
+	status, body := rep.status, rep.body
+	parts, divisible := body.(parted)
 	switch {
 	case rep.conditional && (rules.NoneMatches(x.r.Header["If-None-Match"], rep.etag) ||
 		sabotage.ForeignETag && x.r.Header.Get("If-None-Match") != ""):
 		for _, name := range describing {
 			delete(h, name)
 		}
-		status, write = http.StatusNotModified, nil
-	case rep.conditional && rep.section != nil && x.r.Method == http.MethodGet && x.r.Header.Get("Range") != "" &&
+		status, body = http.StatusNotModified, nil
+	case rep.conditional && divisible && x.r.Method == http.MethodGet && x.r.Header.Get("Range") != "" &&
 		rules.RangeMatches(x.r.Header.Get("If-Range"), rep.etag):
 		offset, length, ok := rules.ParseRange(x.r.Header.Get("Range"), rep.size)
 		if !ok {
-			h["Content-Length"] = []string{strconv.FormatInt(rep.size, 10)}
+			h["Content-Length"] = lines.of(strconv.FormatInt(rep.size, 10))
 			break
 		}
 		status = http.StatusPartialContent
-		h["Content-Range"] = []string{"bytes " + strconv.FormatInt(offset, 10) + "-" +
-			strconv.FormatInt(offset+length-1, 10) + "/" + strconv.FormatInt(rep.size, 10)}
-		h["Content-Length"] = []string{strconv.FormatInt(length, 10)}
-		write = func(w io.Writer) (int64, error) { return io.CopyN(w, rep.section(offset, length), length) }
+		h["Content-Range"] = lines.of("bytes " + strconv.FormatInt(offset, 10) + "-" +
+			strconv.FormatInt(offset+length-1, 10) + "/" + strconv.FormatInt(rep.size, 10))
+		h["Content-Length"] = lines.of(strconv.FormatInt(length, 10))
+		body = writes(func(w io.Writer) (int64, error) { return io.CopyN(w, parts.section(offset, length), length) })
 	case rep.size >= 0:
-		h["Content-Length"] = []string{strconv.FormatInt(rep.size, 10)}
+		h["Content-Length"] = lines.of(strconv.FormatInt(rep.size, 10))
 	}
 
 	x.did, x.saved, x.variant = rep.did, rep.saved, rep.variant
-	if write == nil || x.r.Method == http.MethodHead {
+	if body == nil || x.r.Method == http.MethodHead {
 		x.head(status)
 		return
 	}
 	if rep.arriving {
-		x.sendArriving(status, write)
+		x.sendArriving(status, body)
 		return
 	}
 	x.head(status)
-	n, err := write(x.w)
+	n, err := body.WriteTo(x.w)
 	x.bytes += n
 	if err != nil {
 		x.did = didAbort
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// fieldLines gives the values of the fields that an answer computes, all from one
+// piece of memory.
+type fieldLines struct {
+	room [8]string
+	used int
+}
+
+func (l *fieldLines) of(value string) []string {
+	if l.used == len(l.room) {
+		return []string{value}
+	}
+	l.room[l.used] = value
+	l.used++
+	return l.room[l.used-1 : l.used : l.used]
 }
 
 // head sends the status and the fields.
@@ -150,9 +178,9 @@ func (x *exchange) head(status int) {
 }
 
 // sendArriving sends a body that may break off.
-func (x *exchange) sendArriving(status int, write func(w io.Writer) (int64, error)) {
+func (x *exchange) sendArriving(status int, body io.WriterTo) {
 	h := &holding{x: x, status: status}
-	_, err := write(h)
+	_, err := body.WriteTo(h)
 	switch {
 	case err == nil:
 		err = h.send()

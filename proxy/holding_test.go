@@ -52,7 +52,7 @@ func TestBodyThatBreaksOffIsA503UntilSomethingHasLeft(t *testing.T) {
 				x.send(reply{
 					status: 200, header: http.Header{"Content-Type": {"image/jpeg"}}, did: didOriginal, etag: `"e"`,
 					cacheControl: "public, max-age=86400", size: -1, arriving: true,
-					write: func(w io.Writer) (int64, error) { test.write(w); return 0, broken },
+					body: writes(func(w io.Writer) (int64, error) { test.write(w); return 0, broken }),
 				})
 				return nil
 			}()

@@ -72,7 +72,7 @@ func (x *exchange) relay(h *flight.Handle, head *origin.Head, rep reply) {
 		x.unreachable(err)
 		return
 	}
-	rep.status, rep.did, rep.size, rep.write, rep.arriving = head.Status, didBypass, head.Length, h.WriteTo, true
+	rep.status, rep.did, rep.size, rep.body, rep.arriving = head.Status, didBypass, head.Length, h, true
 	if head.Status == http.StatusNoContent {
 		rep.size = -1
 	}
@@ -130,7 +130,7 @@ func (x *exchange) fromOriginal(f fetch, wanted []header.Format, h *flight.Handl
 	}
 	rep := reply{
 		status: http.StatusOK, header: rec.header, etag: rec.etag, conditional: true,
-		size: head.Length, write: h.WriteTo, arriving: true,
+		size: head.Length, body: h, arriving: true,
 	}
 	sure := v.settled && v.final
 	switch {
@@ -192,14 +192,22 @@ func failed(f *flight.Flight) error {
 
 // variantReply answers with a variant that was made a moment ago.
 func variantReply(made result, did outcome, cacheControl string) reply {
-	body := made.body
 	return reply{
 		status: http.StatusOK, header: made.record.header, etag: made.record.etag, conditional: true,
-		did: did, cacheControl: cacheControl, saved: made.record.saved, variant: made.format, size: int64(len(body)),
-		write: func(w io.Writer) (int64, error) {
-			n, err := w.Write(body)
-			return int64(n), err
-		},
-		section: func(offset, length int64) io.Reader { return bytes.NewReader(body[offset : offset+length]) },
+		did: did, cacheControl: cacheControl, saved: made.record.saved, variant: made.format, size: int64(len(made.body)),
+		body: inMemory(made.body),
 	}
+}
+
+// inMemory is a body that is there as a whole.
+type inMemory []byte
+
+// WriteTo implements io.WriterTo.
+func (b inMemory) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(b)
+	return int64(n), err
+}
+
+func (b inMemory) section(offset, length int64) io.Reader {
+	return bytes.NewReader(b[offset : offset+length])
 }

@@ -24,6 +24,8 @@ type metrics struct {
 	pings       *prometheus.CounterVec
 	variants    *prometheus.CounterVec
 
+	// times are the children of duration that were in use.
+	times sync.Map // outcome to prometheus.Observer
 	mu    sync.Mutex
 	sites map[string]*counts
 	// none counts requests that belong to no site.
@@ -68,8 +70,18 @@ func (m *metrics) answered(x *exchange, took time.Duration) {
 	if x.variant != header.Unknown && x.bytes > 0 {
 		c.sent(x.variant, x.saved)
 	}
-	m.duration.WithLabelValues(string(x.did)).Observe(took.Seconds())
+	m.took(x.did).Observe(took.Seconds())
 	m.sent.Add(float64(x.bytes))
+}
+
+// took gives the histogram of one outcome.
+func (m *metrics) took(did outcome) prometheus.Observer {
+	if known, ok := m.times.Load(did); ok {
+		return known.(prometheus.Observer) //nolint:errcheck,forcetypeassert // nothing else is stored
+	}
+	o := m.duration.WithLabelValues(string(did))
+	m.times.Store(did, o)
+	return o
 }
 
 func (m *metrics) fetched(site string, response *origin.Response, err error) {

@@ -74,9 +74,9 @@ func (x *exchange) stream(response *origin.Response) {
 		header: asIsFields(response.Header, false),
 		did:    didBypass, arriving: true,
 		size: size,
-		write: func(w io.Writer) (int64, error) {
+		body: writes(func(w io.Writer) (int64, error) {
 			return copyLive(w, *buf, n, err, response.Body)
-		},
+		}),
 	})
 }
 

@@ -48,6 +48,7 @@ type Proxy struct {
 	set      atomic.Pointer[settings]
 	ping     *pinger
 	buffers  copyBuffers
+	decoded  *decodedRecords
 	resting  *resting
 	pardoned pardons
 	failures *rate.Limiter
@@ -78,6 +79,7 @@ func New(o Options) *Proxy {
 		// One failing origin must not fill the disk with lines about it.
 		failures: rate.NewLimiter(1, 20),
 		work:     newWorkload(),
+		decoded:  newDecodedRecords(),
 		pardoned: pardons{at: map[rules.Digest]time.Time{}},
 	}
 	if p.now == nil {
@@ -196,12 +198,11 @@ func (x *exchange) serve() {
 	}
 	x.site = router.site(x.r.Header, x.r.Host)
 	x.negotiated = x.site != nil && x.site.convertible(target.Path)
-	done, admitted := x.p.work.begin()
-	if !admitted {
+	if !x.p.work.begin() {
 		x.unavailable(becauseDrain)
 		return
 	}
-	defer done()
+	defer x.p.work.leave()
 	switch {
 	case x.site == nil:
 		x.p.complain("no site for a request: the edge gets 503 and asks the true origin; check sites, hosts and default",

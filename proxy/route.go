@@ -17,7 +17,7 @@ type router struct {
 }
 
 func newRouter(header string, sites []*site) *router {
-	r := &router{header: header, byID: map[string]*site{}, byHost: map[string]*site{}}
+	r := &router{header: http.CanonicalHeaderKey(header), byID: map[string]*site{}, byHost: map[string]*site{}}
 	for _, s := range sites {
 		r.byID[s.config.ID] = s
 		for _, host := range s.config.Hosts {
@@ -34,7 +34,7 @@ func newRouter(header string, sites []*site) *router {
 // host, else the default; nil where there is none. A routing header that names
 // no site, or several, is never overruled by the host: the edge meant something.
 func (r *router) site(h http.Header, host string) *site {
-	if ids := h.Values(r.header); len(ids) > 0 {
+	if ids := h[r.header]; len(ids) > 0 {
 		for _, id := range ids[1:] {
 			if id != ids[0] {
 				return nil
@@ -42,16 +42,24 @@ func (r *router) site(h http.Header, host string) *site {
 		}
 		return r.byID[strings.TrimSpace(ids[0])]
 	}
-	if s := r.byHost[hostname(host)]; s != nil {
+	if s := r.byName(host); s != nil {
 		return s
 	}
 	return r.fallback
 }
 
+// byName gives the site with the host, nil for none.
+func (r *router) byName(host string) *site {
+	if s := r.byHost[host]; s != nil {
+		return s // the form in which nearly all viewers send it
+	}
+	return r.byHost[hostname(host)]
+}
+
 // foreign tells whether a request says nothing of any site: no routing header,
 // and a host that belongs to none.
 func (r *router) foreign(h http.Header, host string) bool {
-	return len(h.Values(r.header)) == 0 && r.byHost[hostname(host)] == nil
+	return len(h[r.header]) == 0 && r.byName(host) == nil
 }
 
 // hostname brings a Host header to the form in which hosts are compared: lower

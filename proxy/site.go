@@ -29,6 +29,7 @@ type site struct {
 	keyed   []string
 	origin  Fetcher
 	counts  *counts
+	accepts acceptance
 }
 
 // unkeyed are headers that say nothing about which picture is meant.
@@ -83,15 +84,6 @@ func (s *site) private(h http.Header) bool {
 		return true
 	}
 	return s.config.Cookies != "ignore" && len(h["Cookie"]) > 0
-}
-
-// wanted gives the site's formats that the viewer takes, best first.
-func (s *site) wanted(h http.Header) []header.Format {
-	var formats []header.Format
-	for _, t := range rules.Accepted(h["Accept"], s.types) {
-		formats = append(formats, s.formats[slices.Index(s.types, t)])
-	}
-	return formats
 }
 
 // fetch is one shared request to the origin: everything that two viewers must

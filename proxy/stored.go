@@ -15,7 +15,8 @@ import (
 // place: a 404, or the word that it is no image. A variant's Form is its format.
 const formOriginal = "original"
 
-// found is an entry of the cache with its record. Close it.
+// found is an entry of the cache with its record, which is shared and not to be
+// changed. Close it.
 type found struct {
 	*cache.Entry
 	record *record
@@ -27,7 +28,7 @@ func (p *Proxy) find(key cache.Key) (found, bool) {
 	if !ok {
 		return found{}, false
 	}
-	r, err := decodeRecord(entry.Meta.Attributes)
+	r, err := p.decoded.of(entry.Meta.Attributes)
 	if err != nil {
 		closeEntry(entry)
 		return found{}, false

@@ -17,20 +17,25 @@ type workload struct {
 
 func newWorkload() *workload { return &workload{} }
 
-// begin counts a request in, unless the proxy drains.
-func (w *workload) begin() (done func(), ok bool) {
+// begin counts a request in, which leave counts out, unless the proxy drains.
+func (w *workload) begin() bool {
 	if w.stopping.Load() {
-		return nil, false
+		return false
 	}
-	return w.attend(), true
+	w.enter()
+	return true
 }
 
 // attend counts work in that a request began, also during a drain.
 func (w *workload) attend() (done func()) {
+	w.enter()
+	return w.leave
+}
+
+func (w *workload) enter() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.active++
-	return w.leave
 }
 
 func (w *workload) leave() {

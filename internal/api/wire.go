@@ -30,18 +30,27 @@ type SiteStats struct {
 
 // WorkerStats is what the worker processes have done and are doing.
 type WorkerStats struct {
-	Workers           int               `json:"workers"`
-	Alive             int               `json:"alive"`
-	Busy              int               `json:"busy"`
-	Waiting           int               `json:"waiting"`
-	OldestWaitSeconds float64           `json:"oldest_wait_seconds"`
-	CPUSeconds        float64           `json:"cpu_seconds"`
-	BusySeconds       float64           `json:"busy_seconds"`
-	Decisions         map[string]uint64 `json:"decisions"`
-	// Ended counts worker processes that ended, by cause.
-	Ended map[string]uint64 `json:"ended"`
+	// Fast are those for WebP, Slow those for AVIF and HEIC.
+	Fast      WorkerLoad        `json:"fast"`
+	Slow      WorkerLoad        `json:"slow"`
+	Decisions map[string]uint64 `json:"decisions"`
+	// Ended counts worker processes that ended, and Blamed those ends that were laid
+	// to an original, by cause.
+	Ended  map[string]uint64 `json:"ended"`
+	Blamed map[string]uint64 `json:"blamed"`
 	// Quarantined counts the originals that are left alone now, by cause.
 	Quarantined map[string]int `json:"quarantined"`
+}
+
+// WorkerLoad is the load of one class of workers.
+type WorkerLoad struct {
+	Workers           int     `json:"workers"`
+	Alive             int     `json:"alive"`
+	Busy              int     `json:"busy"`
+	Waiting           int     `json:"waiting"`
+	OldestWaitSeconds float64 `json:"oldest_wait_seconds"`
+	CPUSeconds        float64 `json:"cpu_seconds"`
+	BusySeconds       float64 `json:"busy_seconds"`
 }
 
 // CacheStats is the state of the cache.
@@ -81,16 +90,12 @@ type Quarantine struct {
 	Items []Quarantined `json:"items"`
 }
 
-// Quarantined is one original in quarantine, or, after its first timeout, one that
-// is watched.
+// Quarantined is one original that ended a worker.
 type Quarantined struct {
 	// Digest is the SHA-256 of the original's bytes, in hexadecimal.
 	Digest string    `json:"digest"`
 	Cause  string    `json:"cause"`
 	Until  time.Time `json:"until"`
-	// Strikes counts the faults; a timeout takes two until the original is left alone.
-	Strikes int `json:"strikes"`
-	// Bytes and Format are the original's; 0 and "" where they were not noted.
-	Bytes  int64  `json:"bytes,omitempty"`
-	Format string `json:"format,omitempty"`
+	// Held is whether it is left alone; a first timeout is only remembered.
+	Held bool `json:"held"`
 }

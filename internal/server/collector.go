@@ -76,21 +76,38 @@ func (c collector) collectCache(counter, gauge send) {
 	}
 }
 
+// collectPool is about the worker processes. Their class is fast for WebP, and
+// slow for AVIF and HEIC.
 func (c collector) collectPool(counter, gauge send) {
 	s := c.pool()
-	gauge(describe("convert_workers", "Conversions that may run at a time."), float64(s.Workers))
-	gauge(describe("convert_workers_alive", "Worker processes that are ready or busy."), float64(s.Alive))
-	gauge(describe("convert_busy", "Conversions running."), float64(s.Busy))
-	gauge(describe("convert_waiting", "Conversions waiting for a worker."), float64(s.Waiting))
-	gauge(describe("convert_oldest_wait_seconds", "How long the longest waiting of these has waited."), s.OldestWait.Seconds())
-	counter(describe("convert_cpu_seconds_total", "CPU time of conversions."), s.CPU.Seconds())
-	counter(describe("convert_busy_seconds_total", "Time that workers spent on conversions."), s.BusyTime.Seconds())
+	workers := describe("convert_workers", "Conversions that may run at a time.", "class")
+	alive := describe("convert_workers_alive", "Worker processes that are ready or busy.", "class")
+	busy := describe("convert_busy", "Conversions running.", "class")
+	waiting := describe("convert_waiting", "Conversions waiting for a worker.", "class")
+	waitingBytes := describe("convert_waiting_bytes", "Originals that wait for a worker.", "class")
+	oldest := describe("convert_oldest_wait_seconds", "How long the longest waiting of these has waited.", "class")
+	cpu := describe("convert_cpu_seconds_total", "CPU time of conversions.", "class")
+	busyTime := describe("convert_busy_seconds_total", "Time that workers spent on conversions.", "class")
+	for class, l := range map[string]convert.Load{"fast": s.Load, "slow": s.Slow} {
+		gauge(workers, float64(l.Workers), class)
+		gauge(alive, float64(l.Alive), class)
+		gauge(busy, float64(l.Busy), class)
+		gauge(waiting, float64(l.Waiting), class)
+		gauge(waitingBytes, float64(l.WaitingBytes), class)
+		gauge(oldest, l.OldestWait.Seconds(), class)
+		counter(cpu, l.CPU.Seconds(), class)
+		counter(busyTime, l.BusyTime.Seconds(), class)
+	}
 	bytes := describe("convert_bytes_total", "Sizes of converted originals and of their variants.", "direction")
 	counter(bytes, float64(s.BytesIn), "in")
 	counter(bytes, float64(s.BytesOut), "out")
 	ended := describe("convert_workers_ended_total", "Worker processes that ended by cause.", "cause")
 	for cause, n := range s.Ended {
 		counter(ended, float64(n), string(cause))
+	}
+	blamed := describe("convert_blamed_total", "Faults of workers that were laid to an original, by cause.", "cause")
+	for cause, n := range s.Blamed {
+		counter(blamed, float64(n), string(cause))
 	}
 	quarantined := describe("convert_quarantined", "Originals that are left alone by cause.", "cause")
 	for cause, n := range s.Quarantined {

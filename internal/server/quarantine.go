@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 
 	"karui/convert"
 	"karui/internal/api"
@@ -12,10 +13,10 @@ import (
 // quarantine answers GET /quarantine. An original is known by its bytes alone, not
 // by the sites that have it, so the list is for tokens of all sites.
 func (s *server) quarantine(*api.Call) (any, error) {
-	items := s.pool.Quarantine()
+	items, now := s.pool.Quarantine(), time.Now()
 	answer := api.Quarantine{Items: make([]api.Quarantined, len(items))}
 	for i, q := range items {
-		answer.Items[i] = api.Quarantined{Digest: q.Digest.String(), Cause: string(q.Cause), Until: q.Until.UTC(), Strikes: q.Strikes}
+		answer.Items[i] = api.Quarantined{Digest: q.Digest.String(), Cause: string(q.Cause), Until: q.Until.UTC(), Held: q.Held(now)}
 	}
 	return answer, nil
 }

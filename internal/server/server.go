@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 
 	"karui/cache"
 	"karui/convert"
+	"karui/convert/header"
 	"karui/internal/api"
 	"karui/internal/config"
 	"karui/internal/logging"
@@ -205,6 +207,8 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 	defer func() { _, _ = front.Close(), back.Close() }() // whatever is left now has had its time
 
 	s.announce(public.Addr(), private.Addr())
+	sites := s.config.Sites // a reload replaces them
+	serving.Go(func() { s.checkEncoders(ctx, sites) })
 	if s.options.Started != nil {
 		s.options.Started(public.Addr(), private.Addr())
 	}
@@ -237,6 +241,24 @@ func (s *server) announce(public, private net.Addr) {
 		ids[i] = site.ID
 	}
 	s.log.Info("karui serves", "public", public.String(), "admin", private.String(), "sites", ids, "pid", os.Getpid())
+}
+
+// checkEncoders warns of formats that sites list and this machine cannot write:
+// their viewers get the next format, or the original.
+func (s *server) checkEncoders(ctx context.Context, sites []proxy.SiteConfig) {
+	var formats []header.Format
+	for _, site := range sites {
+		for _, name := range site.Formats {
+			if f, ok := header.ParseFormat(name); ok && !slices.Contains(formats, f) {
+				formats = append(formats, f)
+			}
+		}
+	}
+	err := s.pool.CheckEncoders(ctx, formats)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	s.log.Warn("a format of sites cannot be made on this machine, and its viewers get the next one", "error", err)
 }
 
 // drain lets answers under way end, while new requests are sent to the true origin.

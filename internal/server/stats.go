@@ -36,9 +36,15 @@ func (s *server) stats(c *api.Call) (any, error) {
 
 func workerStats(s convert.Stats) *api.WorkerStats {
 	return &api.WorkerStats{
-		Workers: s.Workers, Alive: s.Alive, Busy: s.Busy, Waiting: s.Waiting, OldestWaitSeconds: s.OldestWait.Seconds(),
-		CPUSeconds: s.CPU.Seconds(), BusySeconds: s.BusyTime.Seconds(),
-		Decisions: words(s.Decisions), Ended: words(s.Ended), Quarantined: words(s.Quarantined),
+		Fast: workerLoad(s.Load), Slow: workerLoad(s.Slow),
+		Decisions: words(s.Decisions), Ended: words(s.Ended), Blamed: words(s.Blamed), Quarantined: words(s.Quarantined),
+	}
+}
+
+func workerLoad(l convert.Load) api.WorkerLoad {
+	return api.WorkerLoad{
+		Workers: l.Workers, Alive: l.Alive, Busy: l.Busy, Waiting: l.Waiting, OldestWaitSeconds: l.OldestWait.Seconds(),
+		CPUSeconds: l.CPU.Seconds(), BusySeconds: l.BusyTime.Seconds(),
 	}
 }
 

@@ -58,6 +58,9 @@ func VariesBy(h http.Header, name string) bool {
 // VaryAccept merges Accept into the lines of a Vary header, and returns the one
 // line to send.
 func VaryAccept(lines []string) string {
+	if len(lines) == 0 || len(lines) == 1 && lines[0] == "Accept" {
+		return "Accept"
+	}
 	var b strings.Builder
 	b.WriteString("Accept")
 	seen := []string{"accept"}
