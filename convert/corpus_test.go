@@ -1,8 +1,10 @@
 package convert
 
 import (
+	"bytes"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -224,34 +226,92 @@ func TestTextBomb(t *testing.T) {
 	}
 }
 
-// All eight orientations of one picture come out as the same picture.
+// All eight orientations of one picture come out as the same picture, in every format, with nothing left in the file
+// that would have it turned.
 func TestOrientations(t *testing.T) {
 	p := newPool(t, nil)
-	for _, family := range []string{"images__Landscape_%d.jpg", "images__Portrait_%d.jpg", "imaging__orientation_%d.jpg"} {
-		var upright []moment
-		for o := 1; o <= 8; o++ {
-			name := fmt.Sprintf(family, o)
-			source := read(t, filepath.Join(corpusDir, "hard", name))
-			r := convertOne(t, p, source, webpOptions(90))
-			if r.Info.Orientation != o {
-				t.Errorf("%s: orientation %d", name, r.Info.Orientation)
-			}
-			if r.Decision.Code != Converted {
-				t.Errorf("%s: %+v", name, r.Decision)
-				continue
-			}
-			shown, file, err := decodeWebP(r.Body)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if file.exif != nil {
-				t.Errorf("%s: carries EXIF", name)
-			}
-			if upright == nil {
-				upright = shown
-			}
-			if d := worst(upright, shown, lookAt); d > 5 {
-				t.Errorf("%s differs from the upright one by %.2f", name, d)
+	for _, c := range []struct {
+		family  string
+		formats []header.Format
+	}{
+		{"images__Landscape_%d.jpg", []header.Format{header.WebP, header.AVIF}},
+		{"images__Portrait_%d.jpg", []header.Format{header.WebP, header.AVIF}},
+		{"imaging__orientation_%d.jpg", []header.Format{header.WebP, header.AVIF, header.HEIC}},
+	} {
+		for _, format := range c.formats {
+			t.Run(format.String()+"/"+c.family[:6], func(t *testing.T) { orientations(t, p, c.family, format) })
+		}
+	}
+}
+
+func orientations(t *testing.T, p *Pool, family string, format header.Format) {
+	var upright []moment
+	for o := 1; o <= 8; o++ {
+		name := fmt.Sprintf(family, o)
+		source := read(t, filepath.Join(corpusDir, "hard", name))
+		r := convertOne(t, p, source, Options{Formats: []header.Format{format}, Quality: 90, Keep: []string{KeepCopyright}})
+		if r.Info.Orientation != o {
+			t.Errorf("%s: orientation %d", name, r.Info.Orientation)
+		}
+		if r.Decision.Code != Converted {
+			t.Errorf("%s: %+v", name, r.Decision)
+			continue
+		}
+		// A decoder of AVIF or HEIC that is told to turn the picture would have done so here.
+		shown, exif, err := decodeVariant(t, format, r.Body)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if exif != nil {
+			t.Errorf("%s: carries EXIF", name)
+		}
+		if upright == nil {
+			upright = shown
+		}
+		if d := worst(upright, shown, lookAt); d > 5 {
+			t.Errorf("%s differs from the upright one by %.2f", name, d)
+		}
+	}
+}
+
+// Of what stands in a photo besides pixels, only the copyright reaches viewers, and only when it is to be kept.
+func TestMetadataInEveryFormat(t *testing.T) {
+	p := newPool(t, nil)
+	for _, path := range []string{"photos/govips__copyright.jpeg", "photos/mde__Nokia_3110c_Mobile_Phone_.jpg"} {
+		source := from(path)(t)
+		for _, format := range []header.Format{header.WebP, header.AVIF, header.HEIC} {
+			for _, keep := range [][]string{nil, {KeepCopyright}} {
+				r := convertOne(t, p, source, Options{Formats: []header.Format{format}, Quality: 30, Keep: keep})
+				if r.Decision.Code != Converted {
+					t.Errorf("%s as %s: %+v", path, format, r.Decision)
+					continue
+				}
+				_, exif, err := decodeVariant(t, format, r.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tags := map[uint16]string{}
+				if exif != nil {
+					var more bool
+					if tags, more, err = readTIFFTags(exif); err != nil || more {
+						t.Errorf("%s as %s: more than one directory, %v", path, format, err)
+					}
+				}
+				want := map[uint16]string{}
+				if keep != nil && r.Info.Copyright != "" {
+					want[tagCopyright] = r.Info.Copyright
+				}
+				if keep != nil && r.Info.Artist != "" {
+					want[tagArtist] = r.Info.Artist
+				}
+				if !maps.Equal(tags, want) {
+					t.Errorf("%s as %s: %v, want %v", path, format, tags, want)
+				}
+				for _, private := range []string{"http://ns.adobe.com", "Photoshop", "Nokia", "rdf:", "JFIF", "ICC_PROFILE", "uuid"} {
+					if bytes.Contains(r.Body, []byte(private)) {
+						t.Errorf("%s as %s: %q is in there", path, format, private)
+					}
+				}
 			}
 		}
 	}
