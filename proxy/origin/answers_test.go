@@ -432,7 +432,13 @@ func TestFiveThousandHangingRequestsTakeLittleMemory(t *testing.T) {
 	var asked sync.WaitGroup
 	asked.Add(n)
 	url := rawServer(t, func(string, net.Conn) { asked.Done() })
-	c := newClient(t, url)
+	place := DefaultPlace()
+	place.Name, place.URLs = "tokyo", []string{url}
+	c, err := NewPlaces(PlacesOptions{Site: "shop", Config: testConfig(), Retry: DefaultRetryConfig(), Places: []PlaceConfig{place}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	before := memory()
 	var wg sync.WaitGroup
@@ -446,6 +452,9 @@ func TestFiveThousandHangingRequestsTakeLittleMemory(t *testing.T) {
 	}
 	asked.Wait()
 	each := (memory() - before) / n
+	if under := c.Status().Places[0].UnderWay; under != n {
+		t.Errorf("%d are said to be under way", under)
+	}
 	cancel()
 	wg.Wait()
 	if bad.Load() != 0 {
