@@ -33,40 +33,55 @@ func bombPNG(t *testing.T, width, height int, extra ...[]byte) []byte {
 	return appendChunk(out, "IEND", nil)
 }
 
-// zipped is so many zeros, compressed.
+// zipped is so many zeros or up to 1 MiB more, compressed: the same block again and again, since compressing them all
+// takes longer than anything that is tested here.
 func zipped(t *testing.T, n int) []byte {
 	t.Helper()
+	const part = 1 << 20
 	var b bytes.Buffer
 	w, err := zlib.NewWriterLevel(&b, zlib.BestSpeed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.CopyN(w, zeros{}, int64(n)); err != nil {
-		t.Fatal(err)
+	var ends [2]int
+	for i := range ends {
+		if _, err := w.Write(make([]byte, part)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		ends[i] = b.Len()
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	parts := (n + part - 1) / part
+	out := append(b.Bytes()[:ends[0]:ends[0]], bytes.Repeat(b.Bytes()[ends[0]:ends[1]], max(parts-1, 0))...)
+	out = append(out, 1, 0, 0, 0xff, 0xff)          // an empty last block
+	sum := uint32(max(parts, 1)*part%65521)<<16 | 1 //nolint:gosec // below 65521
+	out = binary.BigEndian.AppendUint32(out, sum)   // Adler-32
+	return out
 }
 
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
-// framesGIF is an animation of tiny frames on a canvas.
+// framesGIF is an animation of the same tiny frame on a canvas.
 func framesGIF(t *testing.T, width, height, frames int) []byte {
 	t.Helper()
 	dot := image.NewPaletted(image.Rect(0, 0, 1, 1), color.Palette{color.Black, color.White})
-	g := &gif.GIF{Config: image.Config{ColorModel: dot.Palette, Width: width, Height: height}}
-	for range frames {
-		g.Image, g.Delay = append(g.Image, dot), append(g.Delay, 4)
+	encoded := func(n int) []byte {
+		g := &gif.GIF{Config: image.Config{ColorModel: dot.Palette, Width: width, Height: height}}
+		for range n {
+			g.Image, g.Delay = append(g.Image, dot), append(g.Delay, 4)
+		}
+		var b bytes.Buffer
+		if err := gif.EncodeAll(&b, g); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
 	}
-	var b bytes.Buffer
-	if err := gif.EncodeAll(&b, g); err != nil {
-		t.Fatal(err)
+	if frames == 1 {
+		return encoded(1)
 	}
-	return b.Bytes()
+	two, three := encoded(2), encoded(3)
+	one := two[len(two)-1-(len(three)-len(two)) : len(two)-1] // the last frame, before the trailer
+	return append(append(bytes.Clone(two[:len(two)-1]), bytes.Repeat(one, frames-2)...), two[len(two)-1])
 }
 
 // Files that would unpack to far more than they are end at their header: in no time, in no memory, and in no worker,
@@ -149,5 +164,15 @@ func TestBombsAreNamed(t *testing.T) {
 	_, plan := PlanWhole(bombPNG(t, 16000, 16000), webpOptions(80), DefaultConfig())
 	if want := fmt.Sprint(16000); !strings.Contains(plan.Decision.Reason, want) || !strings.Contains(plan.Decision.Reason, "256") {
 		t.Errorf("%q", plan.Decision.Reason)
+	}
+}
+
+func TestZippedZerosAreWhatTheySay(t *testing.T) {
+	r, err := zlib.NewReader(bytes.NewReader(zipped(t, 3<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(r); err != nil || len(b) != 3<<20 || len(bytes.Trim(b, "\x00")) != 0 {
+		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }
