@@ -23,6 +23,7 @@ const (
 	orphanCommand   = "make-orphans"
 	replacedCommand = "get-replaced"
 	cacheCommand    = "show-cache"
+	poorCommand     = "worker-without-av1"
 )
 
 func TestMain(m *testing.M) {
@@ -36,6 +37,8 @@ func TestMain(m *testing.M) {
 			os.Exit(makeOrphans())
 		case replacedCommand:
 			os.Exit(getReplaced())
+		case poorCommand:
+			os.Exit(poorWorker())
 		case cacheCommand:
 			os.Exit(showCache())
 		}
@@ -127,6 +130,14 @@ func faultyWorker([]string) int {
 			misbehave(string(fault))
 			return e.convert(j, source)
 		}
+	})
+}
+
+// poorWorker is on a machine without an encoder for AV1.
+func poorWorker() int {
+	return workerMain(func(e *engine) handler {
+		e.missing[header.AVIF] = "Unsupported compression"
+		return e.convert
 	})
 }
 

@@ -63,9 +63,10 @@ func workerMain(handle func(*engine) handler) int {
 		return exitSetup
 	}
 	guards.confine(memory, nice)
+	do := handle(e)
 	hello := ready{Guards: guards.on, Missing: guards.missing, NoEncoder: e.lacking(), CPU: cpuUsed(), MaxRSS: maxRSS()}
 	w := &worker{conn: conn, exit: os.Exit, limitCPU: limitCPU, maxBody: memory}
-	return w.serve(hello, handle(e))
+	return w.serve(hello, do)
 }
 
 // warmUp converts the built-in picture once, so that whatever libraries load late is loaded while files can still be
