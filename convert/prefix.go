@@ -45,7 +45,11 @@ func (p *Prefix) Decide(prefix []byte) (plan Plan, decided bool) {
 	if info.Width == 0 || info.Height == 0 {
 		return Plan{Source: info.Format}, false
 	}
-	plan = chooseTarget(info, p.opt, p.cfg)
+	opt := p.opt
+	if err != nil {
+		opt.Quality = 1 // the source's own may still turn out to be low, and then less memory is needed
+	}
+	plan = chooseTarget(info, opt, p.cfg)
 	switch {
 	case plan.Keep: // sizes and costs only grow
 		return plan, true

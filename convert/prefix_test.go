@@ -105,19 +105,33 @@ func TestPrefixAgreesWithWhole(t *testing.T) {
 	if err != nil || len(files) < 500 {
 		t.Fatalf("%d files (%v)", len(files), err)
 	}
-	cfg, codes := DefaultConfig(), map[Code]int{}
+	codes := map[Code]int{}
+	for _, opt := range []Options{webpOnly, {Formats: []header.Format{header.AVIF, header.HEIC, header.WebP}, Quality: 100}} {
+		prefixesAgree(t, files, opt, codes)
+	}
+	for _, code := range []Code{"", NotConvertible, AnimatedPNG, GainMap, OddColor, UnsupportedJPEG, TooWide, TooManyPixels, Empty, Broken, Truncated, OddCanvas} {
+		if codes[code] == 0 {
+			t.Errorf("no file of the corpus is decided as %q", code)
+		}
+	}
+	t.Logf("decisions: %v", codes)
+}
+
+func prefixesAgree(t *testing.T, files []string, opt Options, codes map[Code]int) {
+	t.Helper()
+	cfg := DefaultConfig()
 	for _, file := range files {
 		body, err := os.ReadFile(file)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		info, whole := PlanWhole(body, webpOnly, cfg)
+		info, whole := PlanWhole(body, opt, cfg)
 		codes[whole.Decision.Code]++
-		if whole.Keep != (whole.Decision.Reason != "") || whole.Keep == (whole.Target == header.WebP) {
+		if whole.Keep != (whole.Decision.Reason != "") || whole.Keep != (whole.Target == header.Unknown) {
 			t.Errorf("%s: %+v", file, whole)
 		}
-		p := NewPrefix(-1, webpOnly, cfg)
+		p := NewPrefix(-1, opt, cfg)
 		for n := 0; n < len(body); n += max(1, len(body)/97) {
 			plan, decided := p.Decide(body[:n])
 			if !decided {
@@ -132,12 +146,6 @@ func TestPrefixAgreesWithWhole(t *testing.T) {
 			}
 		}
 	}
-	for _, code := range []Code{"", NotConvertible, AnimatedPNG, GainMap, OddColor, UnsupportedJPEG, TooWide, TooManyPixels, Empty, Broken, Truncated, OddCanvas} {
-		if codes[code] == 0 {
-			t.Errorf("no file of the corpus is decided as %q", code)
-		}
-	}
-	t.Logf("decisions: %v", codes)
 }
 
 // corpusRoot is beside the repository: <somewhere>/shared/corpus.
