@@ -126,8 +126,8 @@ func New(o Options) (*Edge, error) {
 	}, nil
 }
 
-// Close cuts what is on its way from origins and waits for it. Close servers
-// first.
+// Close cuts what is on its way from origins, waits for it and for the answers
+// to viewers. Close servers first: without connections nobody holds answers up.
 func (e *Edge) Close() {
 	e.mu.Lock()
 	e.closed = true

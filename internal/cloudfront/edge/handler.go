@@ -35,6 +35,14 @@ type visit struct {
 
 // ServeHTTP answers one viewer.
 func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		panic(http.ErrAbortHandler)
+	}
+	e.wg.Add(1)
+	e.mu.Unlock()
+	defer e.wg.Done()
 	v := &visit{e: e, w: w, r: r, rc: http.NewResponseController(w)}
 	v.event = Event{ID: newRequestID(), Time: e.now(), Method: r.Method, Target: r.RequestURI}
 	defer func() {

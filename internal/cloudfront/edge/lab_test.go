@@ -3,8 +3,10 @@ package edge
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"strconv"
@@ -35,11 +37,34 @@ type place struct {
 	refuse  error // instead of a connection
 	silent  bool  // no connection and no refusal
 	dialled int
+	tls     *tls.Config
 }
+
+// secure makes the place speak TLS; nil makes it speak plainly.
+func (p *place) secure(config *tls.Config) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tls = config
+}
+
+// Accept takes the next connection as the server's end of it.
+func (p *place) Accept() (net.Conn, error) {
+	conn, err := p.pipe.Accept()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil && p.tls != nil {
+		conn = tls.Server(conn, p.tls)
+	}
+	return conn, err
+}
+
+// Close and Addr make a listener of a place.
+func (p *place) Close() error   { return p.pipe.Close() }
+func (p *place) Addr() net.Addr { return p.pipe.Addr() }
 
 func newPlace() *place {
 	p := &place{pipe: cloudfront.NewPipe(), done: make(chan struct{})}
-	p.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.server = &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.seen = append(p.seen, r.Clone(context.Background()))
 		handler := p.handler
@@ -53,7 +78,7 @@ func newPlace() *place {
 	})}
 	go func() {
 		defer close(p.done)
-		_ = p.server.Serve(p.pipe)
+		_ = p.server.Serve(p)
 	}()
 	return p
 }
@@ -139,6 +164,7 @@ type document struct {
 	path                        string // OriginPath of karui
 	root                        string
 	protocol                    string // "": allow-all
+	https                       bool   // to karui
 }
 
 func listXML(element, item string, values ...string) string {
@@ -181,12 +207,18 @@ func (d document) xml() []byte {
 		code, ttl, _ := strings.Cut(pair, ":")
 		errors = append(errors, "<ErrorCode>"+code+"</ErrorCode><ErrorCachingMinTTL>"+ttl+"</ErrorCachingMinTTL>")
 	}
+	scheme := func(id string) string {
+		if d.https && id == "karui" {
+			return "https-only"
+		}
+		return "http-only"
+	}
 	origin := func(id string, attempts, connect, response int, path string, custom []string) string {
 		return fmt.Sprintf("<Id>%s</Id><DomainName>%s.example.com</DomainName><OriginPath>%s</OriginPath>%s"+
-			"<CustomOriginConfig><HTTPPort>80</HTTPPort><HTTPSPort>443</HTTPSPort><OriginProtocolPolicy>http-only</OriginProtocolPolicy>"+
+			"<CustomOriginConfig><HTTPPort>80</HTTPPort><HTTPSPort>443</HTTPSPort><OriginProtocolPolicy>%s</OriginProtocolPolicy>"+
 			"<OriginReadTimeout>%d</OriginReadTimeout><OriginKeepaliveTimeout>5</OriginKeepaliveTimeout></CustomOriginConfig>"+
 			"<ConnectionAttempts>%d</ConnectionAttempts><ConnectionTimeout>%d</ConnectionTimeout>",
-			id, id, path, listXML("CustomHeaders", "OriginCustomHeader", custom...), response, attempts, connect)
+			id, id, path, listXML("CustomHeaders", "OriginCustomHeader", custom...), scheme(id), response, attempts, connect)
 	}
 	protocol := "<ViewerProtocolPolicy>" + or(d.protocol, "allow-all") + "</ViewerProtocolPolicy>"
 	methods := func(names string) string {
@@ -245,7 +277,7 @@ func inLabWith(t *testing.T, d document, o Options, f func(l *lab)) {
 		o.Distribution = or(o.Distribution, shop)
 		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			switch address {
-			case "karui.example.com:80":
+			case "karui.example.com:80", "karui.example.com:443":
 				return l.karui.dial(ctx, network, address)
 			case "origin.example.com:80":
 				return l.origin.dial(ctx, network, address)

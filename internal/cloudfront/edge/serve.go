@@ -183,9 +183,9 @@ func (v *visit) write(o *object, rd *reader) {
 	case status == http.StatusOK && v.unchanged(o):
 		status = http.StatusNotModified
 		h.Del("Content-Length")
-	case status == http.StatusOK && whole && v.r.Method == http.MethodGet:
-		// Documented: a range is cut from an object that is there; before that the
-		// whole goes out.
+	case status == http.StatusOK && whole && v.r.Method == http.MethodGet && (v.event.Result == Hit || v.event.Result == RefreshHit):
+		// Documented: a range is cut from an object that was there; whoever brings
+		// it in gets the whole.
 		if first, n, ok := v.rangeOf(o, size); ok {
 			status, begin, length = http.StatusPartialContent, first, n
 			h.Set("Content-Range", "bytes "+strconv.FormatInt(first, 10)+"-"+strconv.FormatInt(first+n-1, 10)+"/"+strconv.FormatInt(size, 10))

@@ -75,6 +75,7 @@ func (s *spool) append(ctx context.Context, p []byte, window int64) (whole bool,
 	whole = true
 	for len(p) > 0 {
 		if s.window > 0 {
+			s.trim()
 			for s.size-s.floor() >= s.window {
 				changed := s.changed
 				s.mu.Unlock()
@@ -86,8 +87,8 @@ func (s *spool) append(ctx context.Context, p []byte, window int64) (whole bool,
 				if ctx.Err() != nil {
 					return whole, context.Cause(ctx)
 				}
-				s.trim()
 			}
+			s.trim()
 		}
 		n, ok := s.add(p)
 		if !ok {

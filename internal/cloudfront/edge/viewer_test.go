@@ -53,10 +53,18 @@ func TestRangesAreCutFromAnObjectThatIsThere(t *testing.T) {
 			status int
 			body   string
 		}{
-			{"Range: bytes=2-4", 206, "234"}, {"Range: bytes=7-", 206, "789"}, {"Range: bytes=-3", 206, "789"}, {"Range: bytes=0-99", 206, "0123456789"},
-			{"Range: bytes=3-3", 206, "3"}, {"Range: bytes=4-2", 200, "0123456789"}, {"Range: bytes=10-", 200, "0123456789"},
-			{"Range: bytes=x-1", 200, "0123456789"}, {"Range: lines=1-2", 200, "0123456789"}, {"Range: bytes=1-2,4-5", 200, "0123456789"},
-			{`Range: bytes=1-2|If-Range: "k-1"`, 206, "12"}, {`Range: bytes=1-2|If-Range: "o-1"`, 200, "0123456789"},
+			{"Range: bytes=2-4", 206, "234"},
+			{"Range: bytes=7-", 206, "789"},
+			{"Range: bytes=-3", 206, "789"},
+			{"Range: bytes=0-99", 206, "0123456789"},
+			{"Range: bytes=3-3", 206, "3"},
+			{"Range: bytes=4-2", 200, "0123456789"},
+			{"Range: bytes=10-", 200, "0123456789"},
+			{"Range: bytes=x-1", 200, "0123456789"},
+			{"Range: lines=1-2", 200, "0123456789"},
+			{"Range: bytes=1-2,4-5", 200, "0123456789"},
+			{`Range: bytes=1-2|If-Range: "k-1"`, 206, "12"},
+			{`Range: bytes=1-2|If-Range: "o-1"`, 200, "0123456789"},
 			{`Range: bytes=1-2|If-Range: W/"k-1"`, 200, "0123456789"},
 		} {
 			s := l.get("/img/a", strings.Split(c.lines, "|")...)
