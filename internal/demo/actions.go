@@ -41,8 +41,8 @@ func (d *demo) buttons(f facts) []button {
 	case proxyStopped, proxyEnded:
 		stop.Why, stop.Class = "karui is down. Heal starts it.", "on"
 	}
-	slow := button{Name: string(actSlow), Label: "Make it slow", Text: fmt.Sprintf("All that karui sends arrives %s late. The edge waits %s.", slowness, responseTimeout)}
-	slow.Why, slow.Class = inEffect(f.Slow, fmt.Sprintf("All that karui sends arrives %s late. Heal ends it.", slowness))
+	slow := button{Name: string(actSlow), Label: "Make it slow", Text: fmt.Sprintf("All that karui sends arrives %s late. The edge waits %s.", seconds(slowness), seconds(responseTimeout))}
+	slow.Why, slow.Class = inEffect(f.Slow, fmt.Sprintf("All that karui sends arrives %s late. Heal ends it.", seconds(slowness)))
 	fill := button{Name: string(actFill), Label: "Fill its disk", Text: fmt.Sprintf("Fills the %s of karui’s cache disk to the last byte.", bytesWords(diskSize))}
 	fill.Why, fill.Class = inEffect(f.DiskFull, "The disk of karui’s cache is full. Heal empties it.")
 	switch {
@@ -85,7 +85,7 @@ func (d *demo) do(a action) error {
 		d.journal.note(toneBad, "You killed karui (SIGKILL).")
 	case actSlow:
 		d.line.setDelay(slowness)
-		d.journal.note(toneBad, fmt.Sprintf("You made karui slow: all it sends arrives %s late.", slowness))
+		d.journal.note(toneBad, fmt.Sprintf("You made karui slow: all it sends arrives %s late.", seconds(slowness)))
 	case actFill:
 		_, c := d.proxy.now()
 		if c == nil {

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // series is one colour of a chart.
@@ -68,13 +70,13 @@ func (c chart) top() float64 {
 	return ceiling(highest)
 }
 
-// ceiling is the next of 1, 2, 5, 10, 20, 50, ... that is not lower.
+// ceiling is the next of 1, 2, 3, 4, 6, 8, 10, 20, 30, ... that is not lower.
 func ceiling(v float64) float64 {
 	if v <= 1 {
 		return 1
 	}
 	magnitude := math.Pow(10, math.Floor(math.Log10(v)))
-	for _, m := range []float64{1, 2, 5} {
+	for _, m := range []float64{1, 2, 3, 4, 6, 8} {
 		if m*magnitude >= v {
 			return m * magnitude
 		}
@@ -118,7 +120,7 @@ func charts(slots []tally) []chart {
 		}
 		byFormat.Series = append(byFormat.Series, s)
 	}
-	bytes := chart{ID: "bytes", Title: "What went over the line", Text: "bytes in 3 s", Series: []series{
+	bytes := chart{ID: "bytes", Title: "How many bytes", Text: "in 3 s", Series: []series{
 		size("sent", "s-sent", func(t tally) float64 { return float64(t.Bytes) }),
 		size("saved", "s-saved", func(t tally) float64 { return float64(t.Saved) }),
 	}}
@@ -170,6 +172,11 @@ func formatWords(format string) string {
 		return "other"
 	}
 	return strings.ToUpper(format)
+}
+
+// seconds is a duration as people read it: "6 s".
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s"
 }
 
 // bytesWords is a size as people read it, in steps of 1000.

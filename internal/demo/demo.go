@@ -24,9 +24,11 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"karui/internal/cloudfront/edge"
 	"karui/internal/sample"
 )
 
@@ -251,7 +253,7 @@ func (d *demo) openProxy(ctx context.Context) (func(), error) {
 	}
 	d.line = &line{}
 	d.proxy = &proxy{starter: d.starter, how: how, line: d.line, journal: d.journal}
-	d.edge = &edgeSide{secret: secret, extensions: imageExtensions(d.options.Site != nil)}
+	d.edge = &edgeSide{secret: secret}
 	if err := d.proxy.start(ctx); err != nil {
 		return nil, err
 	}
@@ -263,14 +265,14 @@ func (d *demo) originHost() string {
 	if d.options.Site != nil {
 		return d.options.Site.Hostname()
 	}
-	return "www.demo.example"
+	return edge.SampleHost
 }
 
 func (d *demo) openEdge(context.Context) (func(), error) {
-	if err := d.edge.open(d); err != nil {
+	if err := d.edge.open(d.line.address, strings.TrimPrefix(d.origin.url, "http://"), d.numbers); err != nil {
 		return nil, err
 	}
-	d.viewer = newViewer(d.edge.url, d.edge.host, d.judge)
+	d.viewer = newViewer(d.edge.url, edge.SampleHost, d.judge)
 	return func() {
 		d.viewer.close()
 		d.edge.close()
@@ -293,8 +295,8 @@ func (d *demo) openWatchdog(ctx context.Context) (func(), error) {
 	d.watching = watching{
 		dir:  filepath.Join(d.dir, "watchdog"),
 		ping: "http://" + d.line.address + "/ping.jpg", origin: d.origin.url + "/favicon.ico",
-		control: d.edge.api + "/", mail: d.inbox.Address, language: d.language,
-		role: d.edge.role, external: d.edge.external, viewer: d.edge.url + d.example(),
+		control: d.edge.sample.ControlURL + "/", mail: d.inbox.Address, language: d.language,
+		role: d.edge.sample.WatchdogRole, external: edge.SampleExternalID, viewer: d.edge.url + d.example(),
 	}
 	file, err := d.writeWatchdog()
 	if err != nil {

@@ -193,7 +193,7 @@ func (d *demo) view(k kind) view {
 	status, rounds := d.patrol.now()
 	_, child := d.proxy.now()
 	v := view{
-		facts: f, Kind: k, Kinds: kinds(), EdgeURL: d.edge.url, Interval: watchInterval.String(), EdgeTTL: edgeTTL.String(),
+		facts: f, Kind: k, Kinds: kinds(), EdgeURL: d.edge.url, Interval: seconds(watchInterval), EdgeTTL: seconds(edgeTTL),
 		Verdict: f.verdict(), SavedBytes: bytesWords(total.Saved), Failovers: total.Failovers,
 		Rate: "4 visits a second", Members: f.members(), Kept: f.Recent.Ways[wayEdge], OrderWords: f.orderWords(), Buttons: d.buttons(f),
 		First: f.firstStage(), Second: f.secondStage(), Charts: charts(d.numbers.over()),

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"karui/internal/cloudfront/edge"
 )
 
 // order is who comes first in the origin group.
@@ -33,13 +35,13 @@ func orderOf(document []byte) order {
 		return orderUnknown
 	}
 	for _, g := range d.Groups {
-		if g.ID != groupID || len(g.Members) != 2 {
+		if g.ID != edge.SampleGroup || len(g.Members) != 2 {
 			continue
 		}
 		switch g.Members[0] {
-		case proxyOrigin:
+		case edge.SampleProxyID:
 			return orderKarui
-		case directOrigin:
+		case edge.SampleOriginID:
 			return orderOrigin
 		}
 	}

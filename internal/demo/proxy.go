@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"sync"
 	"syscall"
 	"time"
@@ -84,9 +85,42 @@ func (p *proxy) start(ctx context.Context) error {
 		p.set(proxyEnded, nil)
 		return err
 	}
+	if err := p.well(ctx, c); err != nil {
+		p.line.close()
+		c.kill()
+		p.set(proxyEnded, nil)
+		return err
+	}
 	p.set(proxyUp, c)
 	p.watcher.Go(func() { p.watch(c) })
 	return nil
+}
+
+// well waits until the ping answers, which has to convert an image first. Until
+// then the watchdog would take karui for down.
+func (p *proxy) well(ctx context.Context, c *child) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.line.address+"/ping.jpg", nil)
+		if err != nil {
+			return err
+		}
+		if resp, err := client.Do(req); err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-c.ended:
+			return fmt.Errorf("karui ended before it was well (%s)%s", c.state, c.log.excerpt())
+		case <-ctx.Done():
+			return fmt.Errorf("karui's ping does not answer: %w%s", ctx.Err(), c.log.excerpt())
+		}
+	}
 }
 
 // watch takes the line down with the process.

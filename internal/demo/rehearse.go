@@ -95,7 +95,12 @@ func (r *rehearsal) view() *rehearsalView {
 		return nil
 	}
 	v := &rehearsalView{}
-	for _, p := range slices.Clone(r.points) {
+	for _, p := range r.points {
+		same := func(q pointView) bool { return q.Name == p.Name && q.Status == p.Status && q.Hint == p.Hint }
+		if i := slices.IndexFunc(v.Points, same); i >= 0 { // one for each behaviour
+			v.Points[i].More++
+			continue
+		}
 		tone := map[string]string{"pass": toneGood, "warn": toneWarn, "fail": toneBad}[p.Status]
 		if tone == "" {
 			tone = tonePlain

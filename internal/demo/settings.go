@@ -9,17 +9,19 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"karui/internal/cloudfront/edge"
 )
 
 // The times of the demonstration, each with the usual one. Everything happens in
 // seconds that takes minutes in earnest.
 const (
 	// watchInterval is from one round of the watchdog to the next: 5 min.
-	watchInterval = 6 * time.Second
+	watchInterval = 8 * time.Second
 	// watchCount pings, watchSpacing apart, have to fail: 5, 6 s apart.
 	watchCount   = 3
 	watchSpacing = time.Second
-	watchTimeout = 900 * time.Millisecond
+	watchTimeout = 1500 * time.Millisecond
 	// deployDelay is how long a changed order takes to reach the edge: minutes.
 	deployDelay = 4 * time.Second
 	// edgeTTL is the longest that the edge keeps an image: 24 h.
@@ -33,15 +35,11 @@ const (
 	slowness = 6 * time.Second
 )
 
-// names of the parts in the distribution.
+// By which karui knows the site and the edge.
 const (
-	siteID         = "shop"
-	routingHeader  = "X-Routing"
-	secretHeader   = "X-Karui-Key"
-	distributionID = "EDEMO"
-	groupID        = "images"
-	proxyOrigin    = "karui"
-	directOrigin   = "origin"
+	siteID        = "shop"
+	routingHeader = "X-Routing"
+	secretHeader  = "X-Karui-Key"
 )
 
 // quoted is a string as YAML and JSON write it.
@@ -114,7 +112,8 @@ sites:
     external_id: %s
     max_swaps_per_day: 1000
 `, watchInterval, watchCount, watchSpacing, watchTimeout, quoted(w.dir), originDeadline, quoted(w.control), w.language, quoted(host), port,
-		siteID, quoted(w.ping), quoted(w.origin), quoted(w.viewer), distributionID, groupID, proxyOrigin, directOrigin, quoted(w.role), quoted(w.external)), nil
+		siteID, quoted(w.ping), quoted(w.origin), quoted(w.viewer),
+		edge.SampleDistribution, edge.SampleGroup, edge.SampleProxyID, edge.SampleOriginID, quoted(w.role), quoted(w.external)), nil
 }
 
 // command is a child's command line.

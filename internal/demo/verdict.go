@@ -67,7 +67,7 @@ func (f facts) verdict() words {
 	case f.Slow && f.Proxy == proxyUp:
 		return words{
 			toneWarn, "karui is too slow. Images go on, but late.",
-			fmt.Sprintf("Stage 1 carries: the edge waits %s for karui, and then asks the origin. The watchdog will see it too and take karui out of the way.", responseTimeout),
+			fmt.Sprintf("Stage 1 carries: the edge waits %s for karui, and then asks the origin. The watchdog will see it too and take karui out of the way.", seconds(responseTimeout)),
 		}
 	case f.Proxy == proxyStarting:
 		return words{toneWarn, "karui starts. Images go on, as originals.", "Until it serves, the edge asks the origin for each image."}
@@ -136,7 +136,7 @@ func (f facts) proxyWords() words {
 	case f.Proxy != proxyUp:
 		return words{toneBad, "ended", ""}
 	case f.Slow:
-		return words{toneWarn, fmt.Sprintf("%s late", slowness), ""}
+		return words{toneWarn, fmt.Sprintf("%s late", seconds(slowness)), ""}
 	case f.DiskFull:
 		return words{toneWarn, "disk full", ""}
 	}

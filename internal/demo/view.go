@@ -74,6 +74,7 @@ type rehearsalView struct {
 type pointView struct {
 	point
 	Tone string
+	More int // points of the same name that say the same of something else
 }
 
 type mailView struct {
