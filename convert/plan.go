@@ -119,7 +119,7 @@ func (e encoder) plan(info header.Info, opt Options, cfg Config) (plan Plan, ref
 	plan = Plan{Source: info.Format, Target: e.format, Dial: dialFor(info, opt.Quality), Effort: e.effort}
 	plan.Quality = EncoderQuality(e.format, plan.Dial)
 	plan.KeepCopyright = slices.Contains(opt.Keep, KeepCopyright)
-	plan.CPU = e.cost(info, plan.Effort, false)
+	plan.CPU = e.cost(info, plan.Effort, plan.Quality, false)
 	most := cfg.Timeout / 2
 	if info.Format == header.PNG {
 		plan.PNG = cmp.Or(opt.PNG, PNGAuto)
@@ -155,7 +155,7 @@ func (e encoder) planPNG(plan *Plan, info header.Info, most time.Duration) (Deci
 		}
 		return Decision{}, false
 	}
-	plan.LosslessCPU = e.cost(info, plan.Effort, true)
+	plan.LosslessCPU = e.cost(info, plan.Effort, plan.Quality, true)
 	plan.LosslessTooSlow = plan.LosslessCPU > most
 	if plan.PNG == PNGLossless {
 		plan.CPU = plan.LosslessCPU
