@@ -47,6 +47,7 @@ func TestRequestsForOneKeyAreCollapsedWhileOneIsUnderWay(t *testing.T) {
 			}
 		}
 		l.asked(1, 0)
+		l.event()
 		if c := l.Counters(); c.Joined != 29 {
 			t.Errorf("%d joined", c.Joined)
 		}

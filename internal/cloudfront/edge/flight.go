@@ -257,15 +257,27 @@ func (e *Edge) receive(f *flight, out answer, now time.Time, since uint64) {
 	}
 	f.openLead(o.body)
 	f.kept = keep
-	f.land(o, result, keep && o.lifetime.ttl > 0)
-	if !f.shared {
+	shared := keep && o.lifetime.ttl > 0
+	// Whoever asks again after having it all finds it in the store: it gets there
+	// before its end is told to anybody.
+	if f.errand.method == http.MethodHead || resp.ContentLength == 0 {
+		e.settle(o, keep, nil, since)
+		f.land(o, result, shared)
+		return
+	}
+	f.land(o, result, shared)
+	if !shared {
 		e.unlistNow(f)
 	}
 	whole, err := e.fill(f, o, out, keep)
+	e.settle(o, whole, err, since)
+}
+
+// settle ends a body, and keeps its object if it came whole.
+func (e *Edge) settle(o *object, whole bool, err error, since uint64) {
+	kept := whole && err == nil && e.store.put(o, since)
 	o.body.end(err)
-	switch {
-	case err == nil && whole && e.store.put(o, since):
-	default:
+	if !kept {
 		o.body.drop()
 	}
 }
@@ -273,9 +285,6 @@ func (e *Edge) receive(f *flight, out answer, now time.Time, since uint64) {
 // fill takes a body in. whole tells whether all of it is held.
 func (e *Edge) fill(f *flight, o *object, out answer, whole bool) (bool, error) {
 	resp := out.resp
-	if f.errand.method == http.MethodHead {
-		return whole, nil
-	}
 	blind := resp.ContentLength < 0 && !slices.Contains(resp.TransferEncoding, "chunked")
 	buf := make([]byte, 32<<10)
 	total := int64(0)
@@ -290,7 +299,8 @@ func (e *Edge) fill(f *flight, o *object, out answer, whole bool) (bool, error) 
 				e.unlistNow(f)
 				o.body.narrow(window)
 			}
-			fits, lost := o.body.append(f.ctx, buf[:n], window)
+			// The last bytes of an announced body are told of by its end.
+			fits, lost := o.body.append(f.ctx, buf[:n], window, total == resp.ContentLength)
 			if !fits {
 				whole = false
 				e.unlistNow(f)
@@ -300,6 +310,8 @@ func (e *Edge) fill(f *flight, o *object, out answer, whole bool) (bool, error) 
 			}
 		}
 		switch {
+		case total == resp.ContentLength:
+			return whole, nil
 		case err == nil:
 		case err == io.EOF:
 			return whole, nil

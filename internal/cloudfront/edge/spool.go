@@ -68,8 +68,8 @@ func (s *spool) narrow(n int64) {
 
 // append adds bytes. It reports false once when the budget has no room for the
 // whole body, which narrows the spool to window; then it waits for readers, until
-// ctx ends.
-func (s *spool) append(ctx context.Context, p []byte, window int64) (whole bool, err error) {
+// ctx ends. The last bytes are not told of: the end of the body will be.
+func (s *spool) append(ctx context.Context, p []byte, window int64, last bool) (whole bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	whole = true
@@ -97,8 +97,9 @@ func (s *spool) append(ctx context.Context, p []byte, window int64) (whole bool,
 			s.trim()
 			continue
 		}
-		p = p[n:]
-		s.signal()
+		if p = p[n:]; len(p) > 0 || !last {
+			s.signal()
+		}
 	}
 	return whole, nil
 }

@@ -61,7 +61,7 @@ func TestSpoolGivesEveryReaderAllBytes(t *testing.T) {
 		rest := body
 		for i := 0; len(rest) > 0; i++ {
 			n := min(steps[i%len(steps)], len(rest))
-			if _, err := s.append(context.Background(), rest[:n], window); err != nil {
+			if _, err := s.append(context.Background(), rest[:n], window, n == len(rest)); err != nil {
 				t.Fatal(err)
 			}
 			rest = rest[n:]
@@ -85,11 +85,11 @@ func TestAWriterWaitsForTheSlowestReaderInAWindow(t *testing.T) {
 	r, _ := s.open()
 	defer r.close()
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := s.append(ctx, make([]byte, 10), 10); err != nil {
+	if _, err := s.append(ctx, make([]byte, 10), 10, false); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
-	if _, err := s.append(ctx, []byte("x"), 10); !errors.Is(err, context.Canceled) {
+	if _, err := s.append(ctx, []byte("x"), 10, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	late, ok := s.open()
@@ -99,7 +99,7 @@ func TestAWriterWaitsForTheSlowestReaderInAWindow(t *testing.T) {
 	late.close()
 	r.read(10)
 	for range 3 { // chunk by chunk, what was read is let go of
-		if _, err := s.append(t.Context(), make([]byte, chunkSize), chunkSize); err != nil {
+		if _, err := s.append(t.Context(), make([]byte, chunkSize), chunkSize, false); err != nil {
 			t.Fatal(err)
 		}
 		r.read(chunkSize)
