@@ -63,7 +63,7 @@ func TestConvertCommandRefuses(t *testing.T) {
 		`--format has "png"`:           {2, []string{"--format", "webp,png", "x.jpg"}},
 		`--format has avif twice`:      {2, []string{"--format", "avif,avif", "x.jpg"}},
 		`--format is empty`:            {2, []string{"--format", "", "x.jpg"}},
-		`--format is "tiff"`:           {2, []string{"--format", "tiff", "x.jpg"}},
+		`--format has "tiff"`:          {2, []string{"--format", "tiff", "x.jpg"}},
 		"--quality is 0":               {2, []string{"--quality", "0", "x.jpg"}},
 		"--quality is 101":             {2, []string{"--quality", "101", "x.jpg"}},
 		`--png is "best"`:              {2, []string{"--png", "best", "x.jpg"}},

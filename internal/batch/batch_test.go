@@ -132,7 +132,10 @@ func runAll(t *testing.T, job Job, paths ...string) (map[string]Report, Summary)
 	}
 	job.Limits.Workers, job.Limits.QueueWait = 2, time.Hour
 	job.Inputs, job.Parallel = inputs, 2
-	job.Options = convert.Options{Formats: []header.Format{header.WebP}, Quality: 80, Keep: []string{convert.KeepCopyright}}
+	if job.Options.Formats == nil {
+		job.Options.Formats = []header.Format{header.WebP}
+	}
+	job.Options.Quality, job.Options.Keep = 80, []string{convert.KeepCopyright}
 	reports, total := map[string]Report{}, Summary{}
 	err := Run(t.Context(), pool(t, job.Limits), job, func(r Report) {
 		total.Add(&r)
@@ -176,6 +179,38 @@ func TestFilesAreConvertedOrKeptWithAReason(t *testing.T) {
 	}
 	if n := total.Codes[convert.Converted]; n != 3 {
 		t.Errorf("%d counted as converted", n)
+	}
+}
+
+// Of several formats each picture becomes the first that suits it, and the report says so of each.
+func TestSeveralFormats(t *testing.T) {
+	root := tree(t, map[string][]byte{"photo.jpg": sample.Photo(), "film.gif": sample.Animation(), "page.png": []byte("<html>")})
+	out := t.TempDir()
+	job := Job{Out: out, Options: convert.Options{Formats: []header.Format{header.AVIF, header.WebP}}}
+	reports, _ := runAll(t, job, root)
+	for name, want := range map[string]string{
+		"photo.jpg": "photo.avif: avif converted, webp not_tried",
+		"film.gif":  "film.webp: avif cannot_animate, webp converted",
+		"page.png":  ": avif not_convertible, webp not_convertible",
+	} {
+		r := reports[name]
+		var said []string
+		for _, o := range r.Outcomes {
+			said = append(said, o.Format+" "+string(o.Code))
+			if o.Reason == "" {
+				t.Errorf("%s: no reason for %s", name, o.Format)
+			}
+		}
+		written := ""
+		if r.Out != "" {
+			written = filepath.Base(r.Out)
+			if body, err := os.ReadFile(r.Out); err != nil || header.Sniff(body).String() != r.Format {
+				t.Errorf("%s: %v, %s in the file", name, err, header.Sniff(body))
+			}
+		}
+		if got := written + ": " + strings.Join(said, ", "); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
 }
 
