@@ -7,13 +7,16 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # The script reads it from the environment, where no shell interprets it.
 export ORIGIN
 
-.PHONY: help setup build run test lint bench microbench clean bin/karui bin/karui-watchdog
+.PHONY: help setup setup-test build run test lint chaos bench microbench clean bin/karui bin/karui-watchdog
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Installs the system packages that are missing
 	@scripts/setup
+
+setup-test: ## Installs also those that only tests need
+	@scripts/setup test
 
 build: setup bin/karui bin/karui-watchdog ## Builds bin/karui and bin/karui-watchdog
 
@@ -23,14 +26,17 @@ bin/karui:
 bin/karui-watchdog:
 	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui-watchdog
 
-run: setup bin/karui ## Starts karui on sample images, or on ORIGIN=https://www.example.com
+run: setup bin/karui ## Shows the whole system on one page, with sample images or ORIGIN=https://www.example.com
 	@exec scripts/run
 
-test: setup ## Vet, format, linters, vulnerabilities, and all tests with the race detector
+test: setup-test ## Vet, format, linters, vulnerabilities, and all tests with the race detector
 	@scripts/test
 
 lint: setup ## Format, linters and vulnerabilities only
 	@scripts/lint
+
+chaos: setup ## Proves for DURATION=2m, with SEED=..., that no image breaks whatever fails
+	go run ./chaos -duration '$(or $(DURATION),2m)' $(if $(SEED),-seed '$(SEED)')
 
 bench: setup ## Measures karui as a whole; BENCH='-only cached' for one table
 	go run ./bench $(BENCH)

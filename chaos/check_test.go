@@ -170,8 +170,15 @@ func TestHistoryExcusesWhatItExplains(t *testing.T) {
 		from, to    float64
 		cut, outage bool
 	}{
-		{8, 9, false, false}, {8, 10.5, true, false}, {10.2, 10.3, true, false}, {11.4, 13, true, false}, {11.6, 13, false, false},
-		{8, 13, true, false}, {18, 19, false, false}, {19, 21, false, true}, {100, 101, false, true},
+		{8, 9, false, false},
+		{8, 10.5, true, false},
+		{10.2, 10.3, true, false},
+		{11.4, 13, true, false},
+		{11.6, 13, false, false},
+		{8, 13, true, false},
+		{18, 19, false, false},
+		{19, 21, false, true},
+		{100, 101, false, true},
 	} {
 		if got := h.cutAllowed(at(test.from), at(test.to)); got != test.cut {
 			t.Errorf("a cut from %v to %v: %v", test.from, test.to, got)
@@ -198,7 +205,8 @@ func TestEmptyRunsAreNotGood(t *testing.T) {
 		"no faults": func(r *Report) { r.Faults = nil }, "few requests": func(r *Report) { r.Requests = 99 },
 		"no variants": func(r *Report) { r.Variants = nil }, "no HEAD": func(r *Report) { r.Kinds["head"] = 0 },
 		"no originals": func(r *Report) { r.Outcomes[gotOriginal] = 0 }, "no 304": func(r *Report) { r.Outcomes[gotNothing] = 0 },
-		"mostly excluded": func(r *Report) { r.Excluded = 100 },
+		"no swap":         func(r *Report) { r.Faults = append(r.Faults, faultSummary{Name: "api-slow", Count: leastAway}) },
+		"mostly excluded": func(r *Report) { r.Excluded = 300 },
 	} {
 		r := full()
 		change(r)

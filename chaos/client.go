@@ -29,6 +29,8 @@ type request struct {
 	tags    []string
 	part    string
 	ifRange string
+	// slow is how long the client pauses after each piece of the body.
+	slow time.Duration
 	// missing is whether there is no such file, private whether the answer is one visitor's.
 	missing, private bool
 }
@@ -101,8 +103,29 @@ func (c *client) do(ctx context.Context, q request) *answer {
 	if response.ContentLength >= 0 {
 		a.header.Set("Content-Length", response.Header.Get("Content-Length"))
 	}
-	a.body, a.err = io.ReadAll(io.LimitReader(response.Body, maxBody))
+	var body io.Reader = io.LimitReader(response.Body, maxBody)
+	if q.slow > 0 {
+		body = &slowReader{ctx, body, q.slow}
+	}
+	a.body, a.err = io.ReadAll(body)
 	return a
+}
+
+// slowReader pauses before each piece that it reads, as on a thin line.
+type slowReader struct {
+	ctx context.Context
+	r   io.Reader
+	d   time.Duration
+}
+
+// piece is what a slow client takes at once, in bytes.
+const piece = 32 << 10
+
+func (s *slowReader) Read(p []byte) (int, error) {
+	if !pause(s.ctx, s.d) {
+		return 0, s.ctx.Err()
+	}
+	return s.r.Read(p[:min(len(p), piece)])
 }
 
 // leaves asks and goes away before the answer is whole.

@@ -135,7 +135,9 @@ func (f *front) swaps() map[string]int {
 			subject = subjectOf(m.Raw)
 		}
 		words := strings.Fields(subject)
-		if len(words) >= 3 {
+		if len(words) >= 4 && words[2] == "SWAP" {
+			out[words[2]+" "+words[3]]++
+		} else if len(words) >= 3 {
 			out[words[2]]++
 		}
 	}

@@ -20,6 +20,7 @@ func controlFaults() []fault {
 			return deed{fmt.Sprintf("%s while karui is away for %v", words, away), func(ctx context.Context) error {
 				begin(p.system.front.control, p.system.front.role)
 				defer p.system.front.control.Calm()
+				defer p.system.front.control.Allow(p.system.front.role, "cloudfront:"+update)
 				p.killProxy()
 				pause(ctx, away)
 				if err := p.startProxy(ctx); err != nil {

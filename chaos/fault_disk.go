@@ -40,17 +40,38 @@ func diskFaults() []fault {
 				return nil
 			}}
 		}},
+		{name: "read-only-start", area: "proxy", needsDisk: true, draw: func(p *proof, rng *rand.Rand) deed {
+			hold := between(rng, time.Second, 2*time.Second)
+			return deed{fmt.Sprintf("SIGKILL, started on a read-only disk, the same again after %v on a good one", hold), func(ctx context.Context) error {
+				p.killProxy()
+				if err := p.remount(unix.MS_RDONLY); err != nil {
+					return errors.Join(err, p.startProxy(ctx))
+				}
+				err := p.startProxy(ctx)
+				pause(ctx, hold)
+				p.killProxy()
+				return errors.Join(err, p.remount(0), p.startProxy(ctx))
+			}}
+		}},
 		{name: "corrupt-cache", area: "disk", draw: func(p *proof, rng *rand.Rand) deed {
 			seed := rng.Uint64()
-			return deed{"files of the cache damaged while karui runs, three times", func(ctx context.Context) error {
+			return deed{"files of the cache exchanged for damaged ones while karui runs, three times", func(ctx context.Context) error {
 				rng := rand.New(rand.NewPCG(seed, 0))
 				for range 3 {
-					if err := damage(filepath.Join(p.system.cache, "entries"), rng); err != nil {
+					if err := damage(filepath.Join(p.system.cache, "entries"), rng, exchange); err != nil {
 						return err
 					}
 					pause(ctx, 400*time.Millisecond)
 				}
 				return nil
+			}}
+		}},
+		{name: "corrupt-at-rest", area: "proxy", draw: func(p *proof, rng *rand.Rand) deed {
+			seed := rng.Uint64()
+			return deed{"SIGKILL, files of the cache damaged in place, started again", func(ctx context.Context) error {
+				p.killProxy()
+				err := damage(filepath.Join(p.system.cache, "entries"), rand.New(rand.NewPCG(seed, 0)), overwrite)
+				return errors.Join(err, p.startProxy(ctx))
 			}}
 		}},
 	}
@@ -96,8 +117,18 @@ func freeze(folders ...string) (thaw func(), err error) {
 	return thaw, nil
 }
 
-// damage does something to half of the files in a folder of entries.
-func damage(folder string, rng *rand.Rand) error {
+// remount changes the flags of the cache's disk, which nobody may be writing to.
+func (p *proof) remount(flags uintptr) error {
+	err := unix.Mount("", p.system.cache, "", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|flags, "")
+	if err != nil {
+		return fmt.Errorf("remount the cache's disk: %w", err)
+	}
+	return nil
+}
+
+// damage does something to half of the files in a folder of entries, and writes
+// them back by put.
+func damage(folder string, rng *rand.Rand, put func(name string, b []byte) error) error {
 	var previous string
 	err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +137,7 @@ func damage(folder string, rng *rand.Rand) error {
 		if err != nil || d.IsDir() || rng.IntN(2) == 0 {
 			return err
 		}
-		err = damageFile(name, previous, rng)
+		err = damageFile(name, previous, rng, put)
 		previous = name
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS) {
 			return nil
@@ -119,7 +150,7 @@ func damage(folder string, rng *rand.Rand) error {
 	return nil
 }
 
-func damageFile(name, other string, rng *rand.Rand) error {
+func damageFile(name, other string, rng *rand.Rand, put func(string, []byte) error) error {
 	b, err := os.ReadFile(name)
 	if err != nil {
 		return err
@@ -146,9 +177,15 @@ func damageFile(name, other string, rng *rand.Rand) error {
 	case 6: // more than there was
 		b = append(b, b...)
 	}
-	if rng.IntN(2) == 0 {
-		return os.WriteFile(name, b, 0o600) // in place: those who have it open see it change
-	}
+	return put(name, b)
+}
+
+// overwrite changes a file in place. Whoever is sending it just then sends the
+// change, whatever program that is, so karui must not run.
+func overwrite(name string, b []byte) error { return os.WriteFile(name, b, 0o600) }
+
+// exchange puts another file in a file's place.
+func exchange(name string, b []byte) error {
 	if err := os.WriteFile(name+"~", b, 0o600); err != nil {
 		_ = os.Remove(name + "~")
 		return err

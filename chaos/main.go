@@ -24,6 +24,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -32,14 +33,18 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	code, ok := asRoot(os.Args[1:], os.Stdout, os.Stderr)
+	if !ok {
+		code = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	os.Exit(code)
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	o := Options{Log: stderr}
-	var seed, formats, kinds, sabotage string
+	var seed, formats, kinds, sabotage, ready string
 	var asJSON bool
 	f.DurationVar(&o.Duration, "duration", 2*time.Minute, "how long faults are made")
 	f.StringVar(&seed, "seed", "", "decides files, faults, their order and values; a number, by default a random one")
@@ -49,6 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.StringVar(&formats, "formats", "webp", "the site's formats, with commas")
 	f.StringVar(&kinds, "faults", "", "names of the faults that may happen, with commas; all of them by default")
 	f.StringVar(&o.Evidence, "evidence", "", "folder for what is found broken; by default in the folder for temporary files")
+	f.StringVar(&ready, "binaries", "", "folder with karui and karui-watchdog, instead of building them from this checkout")
 	f.StringVar(&sabotage, "sabotage", "", "build karui with this fault in it, which the proof has to find")
 	f.BoolVar(&asJSON, "json", false, "print the report as JSON")
 	if err := f.Parse(args); err != nil {
@@ -67,6 +73,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o.Formats = strings.Split(formats, ",")
 	if kinds != "" {
 		o.Faults = strings.Split(kinds, ",")
+	}
+	if ready != "" {
+		o.Binaries = binaries{karui: filepath.Join(ready, "karui"), watchdog: filepath.Join(ready, "karui-watchdog")}
 	}
 	if sabotage != "" {
 		o.Tags, o.Environment, o.StopAtFirst = "sabotage", []string{"KARUI_SABOTAGE=" + sabotage}, true

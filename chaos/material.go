@@ -54,6 +54,25 @@ func gather(folder string, n int, seed uint64) ([]*original, error) {
 	return files, nil
 }
 
+// largeID is a file so large that there is always one of them under way. It is a
+// photo with a film behind its end, as some cameras make them.
+const (
+	largeID   = "large.jpg"
+	largeSize = 3 << 20
+)
+
+func large(photo []byte) *original {
+	body := make([]byte, 0, largeSize)
+	body = append(body, photo...)
+	rng := rand.New(rand.NewPCG(7, 8))
+	for len(body) < largeSize {
+		body = append(body, byte(rng.Uint64()))
+	}
+	return &original{name: "drawn/large", id: largeID, body: body, mediaType: "image/jpeg", header: http.Header{
+		"Content-Type": {"image/jpeg"}, "Cache-Control": {"max-age=20"}, "Etag": {`"large"`},
+	}}
+}
+
 // spread takes n files, in turns of each kind; of the folders with files that
 // variants are made of, several a turn.
 func spread(files []*original, n int) []*original {

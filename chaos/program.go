@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -244,11 +243,11 @@ func build(ctx context.Context, dir string, tags string, log io.Writer) (binarie
 func own(binary, dir string) (string, error) {
 	name := filepath.Join(dir, filepath.Base(binary)+"-"+strconv.Itoa(os.Getpid()))
 	err := os.Link(binary, name)
-	if errors.Is(err, syscall.EXDEV) { // another file system: a copy does as well
+	if err != nil { // another file system, or somebody else's file: a copy does as well
 		var b []byte
 		if b, err = os.ReadFile(binary); err == nil {
 			if err = os.WriteFile(name, b, 0o600); err == nil {
-				err = os.Chmod(name, 0o500)
+				err = os.Chmod(name, 0o500) //nolint:gosec // a program has to be executable
 			}
 		}
 	}

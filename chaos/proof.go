@@ -91,10 +91,11 @@ func Prove(ctx context.Context, o Options) (*Report, error) {
 		"Content-Type": {"image/jpeg"}, "Cache-Control": {"max-age=60"}, "Etag": {`"probe"`},
 	}}
 	card := small[1]
+	all := append(slices.Clone(files), probe, large(small[2]))
 	p := &proof{options: o, history: newHistory(), log: o.Log}
 	p.rec = newRecorder(o.Seed, p.history, o.Evidence)
-	p.check = newChecker(append(slices.Clone(files), probe), card, picture.New(profileOf(files, dir)))
-	p.system, err = startSystem(ctx, dir, o.Binaries, o, append(slices.Clone(files), probe), card, func(how string) { p.rec.problem("%s", how) })
+	p.check = newChecker(all, card, picture.New(profileOf(files, dir)))
+	p.system, err = startSystem(ctx, dir, o.Binaries, o, all, card, func(how string) { p.rec.problem("%s", how) })
 	if err != nil {
 		return nil, err
 	}

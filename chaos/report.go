@@ -128,10 +128,27 @@ func (r *Report) emptiness() []string {
 	if r.Outcomes[gotOriginal] == 0 {
 		found = append(found, "no original was seen")
 	}
-	if r.Excluded > r.Requests/20 {
-		found = append(found, fmt.Sprintf("%d of %d answers are excluded, which is too much to be explained by the outages", r.Excluded, r.Requests))
+	if away := r.away(); away >= leastAway && r.Mails["DEGRADED"] == 0 {
+		found = append(found, fmt.Sprintf("karui was away %d times, and the watchdog never swapped", away))
+	}
+	if r.Excluded > r.Requests/5 {
+		found = append(found, fmt.Sprintf("%d of %d answers are excluded, which is too much for a proof", r.Excluded, r.Requests))
 	}
 	return found
+}
+
+// leastAway is how often karui has to have been away for some seconds before a
+// watchdog that swapped nothing is one that does not work.
+const leastAway = 4
+
+// away counts the faults in which karui was away for long and the API took changes in the end.
+func (r *Report) away() (n int) {
+	for _, f := range r.Faults {
+		if slices.Contains([]string{"api-slow", "api-broken", "api-throttled"}, f.Name) {
+			n += f.Count
+		}
+	}
+	return n
 }
 
 func summarize(events []*event) []faultSummary {

@@ -72,8 +72,13 @@ func (v *viewer) step(ctx context.Context) {
 	q := request{method: http.MethodGet, accept: v.accept()}
 	q.takes = takenBy(q.accept)
 	switch n := v.rng.IntN(100); {
-	case n < 30: // a picture that everybody knows
+	case n < 28: // a picture that everybody knows
 		v.aim(&q, v.warm())
+		v.ask(ctx, q)
+	case n < 30: // a large file over a thin line, which takes about a second
+		q.slow = time.Duration(2+v.rng.IntN(8)) * time.Millisecond
+		v.serial++
+		v.aim(&q, fmt.Sprintf("%s%s?v=%d-%d", v.folder(), largeID, v.id, v.serial/3))
 		v.ask(ctx, q)
 	case n < 38: // one that nobody has seen
 		v.aim(&q, v.cold())
