@@ -221,3 +221,65 @@ func TestCountersAddUp(t *testing.T) {
 		}
 	})
 }
+
+func TestUpdatesDuringAnotherPropagateInOrder(t *testing.T) {
+	inLab(t, document{}, func(l *lab) {
+		l.control.SetDeployDelay(5 * time.Minute)
+		l.put(document{order: "origin karui"})
+		pass(time.Minute)
+		l.control.SetDeployDelay(time.Minute) // sooner than the first, and yet not before it
+		l.put(document{order: "karui origin"})
+		l.want("/img/1", "karui", Miss)
+		pass(4*time.Minute - time.Second)
+		l.want("/img/2", "karui", Miss)
+		pass(time.Second)
+		l.want("/img/3", "karui", Miss) // both at once: the later one counts
+		l.put(document{order: "origin karui"})
+		pass(time.Minute)
+		l.want("/img/4", "origin", Miss)
+	})
+}
+
+// A probe through the origin group says nothing about the proxy.
+func TestAPingThroughTheGroupNeverFails(t *testing.T) {
+	inLab(t, document{errors: "503:0"}, func(l *lab) {
+		for _, broken := range []func(){
+			func() { l.karui.says(503, "", "Cache-Control: no-store") }, func() { l.karui.says(500, "") }, func() { l.karui.down(refused) },
+		} {
+			broken()
+			if s := l.get("/img/ping.jpg"); s.status != 200 {
+				t.Errorf("%d", s.status)
+			}
+			pass(time.Hour)
+		}
+	})
+}
+
+func TestConnectionsAreKeptForTheKeepaliveTimeout(t *testing.T) {
+	inLab(t, document{}, func(l *lab) {
+		l.get("/img/1")
+		pass(5*time.Second - time.Millisecond)
+		l.get("/img/2")
+		if l.karui.dialled != 1 {
+			t.Errorf("connected %d times within 5 s, want 1", l.karui.dialled)
+		}
+		pass(5*time.Second + time.Millisecond)
+		l.get("/img/3")
+		if l.karui.dialled != 2 {
+			t.Errorf("connected %d times, want 2", l.karui.dialled)
+		}
+	})
+}
+
+func TestMaxTTLCapsHowLongAnOriginalLingers(t *testing.T) {
+	inLab(t, document{}, func(l *lab) {
+		l.karui.down(refused)
+		l.origin.says(200, "original", "Cache-Control: max-age=31536000")
+		l.want("/img/a", "original", Miss)
+		l.karui.down(nil)
+		pass(24*time.Hour - time.Second)
+		l.want("/img/a", "original", Hit)
+		pass(time.Second)
+		l.want("/img/a", "karui", Miss)
+	})
+}
