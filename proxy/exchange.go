@@ -147,7 +147,7 @@ func (x *exchange) send(rep reply) {
 		return
 	}
 	x.head(status)
-	n, err := body.WriteTo(x.w)
+	n, err := x.whole(body)
 	x.bytes += n
 	if err != nil {
 		x.did = didAbort

@@ -59,6 +59,15 @@ type conn struct {
 	*net.TCPConn
 	idle time.Duration
 	free func()
+	// deadline is the one that was set last for writing.
+	deadline time.Time
+
+	// What is held of an answer, see Cork. Answers of one connection follow one
+	// another, so that nothing of this is shared.
+	corked bool
+	held   []byte
+	pieces [2][]byte
+	vector net.Buffers
 }
 
 // unreadable is what net/http answers to a request that it cannot read, such as
@@ -77,6 +86,12 @@ func (c *conn) Write(p []byte) (int, error) {
 		}
 		return len(p), nil
 	}
+	if c.hold(p) {
+		return len(p), nil
+	}
+	if len(c.held) > 0 {
+		return c.together(p)
+	}
 	n, err := c.push(func(sent int64) (int64, error) {
 		n, err := c.TCPConn.Write(p[sent:])
 		return int64(n), err
@@ -87,6 +102,9 @@ func (c *conn) Write(p []byte) (int, error) {
 // ReadFrom sends a file, or a limited part of one, by sendfile. Only there is it
 // known where to go on after a deadline; anything else is copied through Write.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
+	if n, err, ok := c.corkedBody(r); ok {
+		return n, err
+	}
 	limited, ok := r.(*io.LimitedReader)
 	if ok {
 		_, ok = limited.R.(*os.File)
@@ -105,8 +123,13 @@ const looks = 4
 func (c *conn) push(write func(sent int64) (int64, error)) (sent int64, err error) {
 	moved, queued := time.Now(), -1
 	for {
-		if err := c.SetWriteDeadline(time.Now().Add(c.idle / looks)); err != nil {
-			return sent, err
+		// A deadline that is far enough away is left as it is: setting one costs more
+		// than a small answer's own work.
+		if now := time.Now(); c.deadline.Sub(now) < c.idle/looks/2 {
+			c.deadline = now.Add(c.idle / looks)
+			if err := c.SetWriteDeadline(c.deadline); err != nil {
+				return sent, err
+			}
 		}
 		n, err := write(sent)
 		sent += n

@@ -83,6 +83,15 @@ func senders(t *testing.T, body []byte) map[string]func(*conn) (int64, error) {
 			return c.ReadFrom(&io.LimitedReader{R: f, N: int64(len(body))})
 		},
 		"reader": func(c *conn) (int64, error) { return c.ReadFrom(bytes.NewReader(body)) },
+		"head and body": func(c *conn) (int64, error) {
+			c.Cork()
+			head, err := c.Write(body[:900])
+			if err != nil {
+				return 0, err
+			}
+			n, err := c.ReadFrom(bytes.NewReader(body[900:]))
+			return int64(head) + n, errors.Join(err, c.Uncork())
+		},
 	}
 }
 
@@ -107,7 +116,7 @@ func TestSlowViewerIsServed(t *testing.T) {
 	body := someBytes()
 	// A receiver tells of room in its buffer in large steps only, here about ten a
 	// second.
-	const idle, pace = 500 * time.Millisecond, 25 * time.Millisecond
+	const idle, pace = 1500 * time.Millisecond, 50 * time.Millisecond
 	for name, send := range senders(t, body) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,5 +197,61 @@ func TestClosedListenerAcceptsNobody(t *testing.T) {
 	}
 	if err := <-done; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("Accept: %v", err)
+	}
+}
+
+// Whatever is written between Cork and Uncork arrives, whole and in order.
+func TestCork(t *testing.T) {
+	body := someBytes()[:20_000]
+	for name, send := range map[string]func(c *conn) error{
+		"head alone": func(c *conn) error { _, err := c.Write(body[:500]); return err },
+		"head and bytes": func(c *conn) error {
+			_, err := c.Write(body[:500])
+			n, err2 := c.Write(body[500:9000])
+			if n != 8500 {
+				t.Errorf("%d bytes went, want 8500", n)
+			}
+			return errors.Join(err, err2)
+		},
+		"long head": func(c *conn) error { _, err := c.Write(body[:corkMost+1]); return err },
+		"head and another reader": func(c *conn) error {
+			_, err := c.Write(body[:500])
+			n, err2 := c.ReadFrom(io.LimitReader(bytes.NewReader(body[500:]), 700))
+			if n != 700 {
+				t.Errorf("%d bytes went, want 700", n)
+			}
+			return errors.Join(err, err2)
+		},
+		"head and body": func(c *conn) error {
+			_, err := c.Write(body[:500])
+			n, err2 := c.ReadFrom(bytes.NewReader(body[500:]))
+			if n != int64(len(body)-500) {
+				t.Errorf("%d bytes went, want %d", n, len(body)-500)
+			}
+			return errors.Join(err, err2)
+		},
+		"body alone": func(c *conn) error { _, err := c.ReadFrom(bytes.NewReader(body)); return err },
+		"nothing":    func(*conn) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, c, client := pair(t, 10, 10*time.Second)
+			want := map[string]int{
+				"head alone": 500, "head and bytes": 9000, "long head": corkMost + 1, "head and another reader": 1200,
+				"head and body": len(body), "body alone": len(body),
+			}[name]
+			for range 2 {
+				c.Cork()
+				if err := errors.Join(send(c), c.Uncork()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(client)
+			if err != nil || !bytes.Equal(got, append(bytes.Clone(body[:want]), body[:want]...)) {
+				t.Errorf("%d bytes came, want twice the first %d, %v", len(got), want, err)
+			}
+		})
 	}
 }

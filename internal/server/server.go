@@ -183,6 +183,12 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 		IdleTimeout:       limits.IdleTimeout,
 		MaxHeaderBytes:    int(limits.HeaderBytes),
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if corker, ok := c.(proxy.Corker); ok {
+				return proxy.WithCorker(ctx, corker)
+			}
+			return ctx
+		},
 	}
 	back := &http.Server{
 		Handler:           operators(s.config.Admin, s.proxy.Well, s.registry, s.api()),
