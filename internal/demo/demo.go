@@ -154,6 +154,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	undo = append(undo, server.close)
 	undo = append(undo, d.work.Wait, cancel)
 	d.journal.note(tonePlain, "Everything is started.")
+	d.progress("Open this page. Ctrl-C ends everything, and nothing stays behind.")
 	if o.Ready != nil {
 		o.Ready("http://" + reachable(page.Addr()) + "/")
 	}
