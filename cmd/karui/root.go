@@ -14,6 +14,7 @@ func commands() []*cobra.Command {
 		newConvertCommand(),
 		newPlaceCommand(),
 		newRetryCommand(),
+		newDrillCommand(),
 		newHealthcheckCommand(),
 		newConfigCommand(),
 		newVersionCommand(),

@@ -35,6 +35,8 @@ type Options struct {
 	Now func() time.Time
 	// AWS is for s3:// urls; nil means the environment's.
 	AWS *AWS
+	// Dial makes connections to the configured addresses; nil means a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Client fetches from one address of a place, the first of its urls. It is safe
@@ -83,7 +85,11 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("origin %q: %w", name, err)
 	}
 	// The probes of TCP find a peer that vanished while its connection was kept.
-	c.dial = &dialer{limit: o.Config.Connect, tls: conf, dial: (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext}
+	dial := o.Dial
+	if dial == nil {
+		dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
+	}
+	c.dial = &dialer{limit: o.Config.Connect, tls: conf, dial: dial}
 	c.tr, c.since = c.transport(), time.Now()
 	return c, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,8 @@ type PlacesOptions struct {
 	Now func() time.Time
 	// AWS is for s3:// urls; nil means the environment's.
 	AWS *AWS
+	// Dial makes connections to the configured addresses; nil means a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Places fetch from all places of a site. New requests are shared by weight; one
@@ -50,8 +53,7 @@ type Places struct {
 	random   func() float64 // uniform in [0, 1)
 	began    time.Time      // of the clock of windows
 
-	mu     sync.Mutex   // guards the fields below, and every place's health
-	tries  retry.Window // at places in use
+	mu     sync.Mutex // guards the fields below, and every place's health
 	cutOff retry.CutOff
 	cut    bool
 	closed bool
@@ -105,7 +107,7 @@ func NewPlaces(o PlacesOptions) (*Places, error) {
 		for _, url := range conf.URLs {
 			one := conf
 			one.URLs = []string{url}
-			c, err := New(Options{Config: o.Config, Place: one, Strip: o.Strip, Now: o.Now, AWS: o.AWS})
+			c, err := New(Options{Config: o.Config, Place: one, Strip: o.Strip, Now: o.Now, AWS: o.AWS, Dial: o.Dial})
 			if err != nil {
 				return nil, err
 			}

@@ -163,8 +163,9 @@ func settle(p *Places) {
 }
 
 func TestOneOfTwoPlacesDead(t *testing.T) {
-	for dead, n := range map[string]int{"refuses": 20000, hang: 20000, reset: 2000} {
-		t.Run(dead, func(t *testing.T) {
+	const overloaded = "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"
+	for dead, n := range map[string]int{"refuses": 20000, hang: 20000, reset: 2000, overloaded: 2000} {
+		t.Run(strings.Fields(dead)[0], func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, fakes := newPlaces(t, 2, []int{1, 1})
 				fakes[1].refuse.Store(dead == "refuses")

@@ -103,13 +103,17 @@ func (p *Places) around(s standing, at spot) (a retry.Around) {
 	return a
 }
 
+// mode gives retry.mode, or what an operator set in its place.
+func (p *Places) mode() string {
+	if set, ok := p.switches.Retry(p.site); ok {
+		return set.Mode
+	}
+	return p.retry.Mode
+}
+
 // policy gives what is allowed now. The lock is held.
 func (p *Places) policy() retry.Policy {
-	mode := p.retry.Mode
-	if set, ok := p.switches.Retry(p.site); ok {
-		mode = set.Mode
-	}
-	return retry.Policy{Level: p.retry.Level, Off: p.cut || mode == "off"}
+	return retry.Policy{Level: p.retry.Level, Off: p.cut || p.mode() == "off"}
 }
 
 // mayFollow tells whether a second try at another address may follow one at a
@@ -165,7 +169,7 @@ func (p *Places) record(at spot, f retry.Fate) {
 		out, back := pl.health.Record(now, at.address, f)
 		p.moved(at, out, back)
 	}
-	p.judge(now, at, f)
+	p.judge(now)
 }
 
 // moved logs that an address went out of use or came back, and starts the
@@ -182,28 +186,34 @@ func (p *Places) moved(at spot, out, back bool) {
 	}
 }
 
-// judge takes another look at sickness and at the cut-off, after a try that
-// ended with f at a spot or just so with Void, and logs changes. The lock is held.
-func (p *Places) judge(now int64, at spot, f retry.Fate) {
+// judge takes another look at sickness and at the cut-off, and logs changes. The
+// lock is held.
+func (p *Places) judge(now int64) {
 	s := p.standing(now)
-	well := false // one place at least gets all of its share
+	var full, all retry.Counts // of the places that get all of their share, and of all in use
+	well := false
 	for i, pl := range p.places {
+		c := pl.health.LastMinute(now)
 		if s.sick[i] != pl.sick && !p.sole {
 			pl.sick = s.sick[i]
-			p.log.Warn("timeouts of an origin crossed the limit", "site", p.site, "place", pl.name, "sick", pl.sick,
-				"limit in percent", retry.SickFrom)
+			p.log.Warn("an origin fails too often, or no longer does", "site", p.site, "place", pl.name, "sick", pl.sick,
+				"tries", c.Tries, "timed out", c.TimedOut, "failed", c.Failed())
 		}
-		well = well || s.usable[i] && !s.sick[i]
+		if !s.usable[i] {
+			continue
+		}
+		all = all.Add(c)
+		if !s.sick[i] {
+			full, well = full.Add(c), true
+		}
 	}
-	// A place that is left already says nothing about those in use.
-	if s.usable[at.place] && (!s.sick[at.place] || !well) {
-		p.tries.Add(now, f)
+	if !well {
+		full = all
 	}
-	lastMinute := p.tries.Sum(now, retry.Minute)
-	cut := p.cutOff.Judge(lastMinute)
+	cut := p.cutOff.Judge(full)
 	if cut != p.cut {
 		p.log.Warn("the share of failed tries crossed the limit", "site", p.site, "retries", !cut,
-			"tries", lastMinute.Tries, "failed", lastMinute.Failed())
+			"tries", full.Tries, "failed", full.Failed())
 	}
 	p.cut = cut
 }

@@ -12,7 +12,7 @@ type State string
 const (
 	// StateIn: the place gets its share of new requests.
 	StateIn State = "in"
-	// StateSick: it times out so often that it gets a trickle.
+	// StateSick: it times out, or fails, so often that it gets a trickle.
 	StateSick State = "sick"
 	// StateDown: it is out of use until a heartbeat succeeds.
 	StateDown State = "down"
@@ -65,7 +65,7 @@ func (p *Places) Status() PlacesStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock()
-	p.judge(now, spot{}, retry.Void)
+	p.judge(now)
 	s := p.standing(now)
 	set, _ := p.switches.Retry(p.site)
 	out := PlacesStatus{
@@ -75,11 +75,11 @@ func (p *Places) Status() PlacesStatus {
 			"another_place": p.second[retry.AnotherPlace-retry.Stop].Load(),
 		},
 	}
-	switch policy := p.policy(); {
+	switch {
+	case p.retry.Level <= retry.LevelNone, p.mode() == "off":
+		out.Retries = "off"
 	case p.cut:
 		out.Retries = "cut"
-	case policy.Off, policy.Level <= retry.LevelNone:
-		out.Retries = "off"
 	}
 	for i, pl := range p.places {
 		c := pl.health.LastMinute(now)

@@ -7,6 +7,13 @@ const (
 	OutAfter = 3
 	// SickFrom is the share of timeouts, in percent, from which a place is sick.
 	SickFrom = 10
+	// FailingFrom is the share of failed tries of any kind, in percent, from which a
+	// place is sick as well: one of two places alone would otherwise bring the cut-off
+	// about, and with it failures that the other place could have prevented.
+	FailingFrom = 2 * CutAbove
+	// failingLeast is how many failures that needs: as many as the cut-off needs at
+	// least, so that one of two places is left first.
+	failingLeast = CutTries*CutAbove/100 + 1
 	// recent is a span in seconds, short enough that a place that worked well for
 	// the rest of the minute is still left in time.
 	recent = 10
@@ -52,15 +59,12 @@ func (h *Health) Record(now int64, address int, f Fate) (out, back bool) {
 	return false, false
 }
 
-// Back puts an address in use again, and tells whether it was out. What was
-// counted before says nothing about what it is now.
+// Back puts an address in use again, and tells whether it was out. The last
+// minute still counts: a place that only answers heartbeats well stays sick.
 func (h *Health) Back(address int) bool {
 	a := &h.addresses[address]
 	was := a.out
 	*a = condition{}
-	if was {
-		h.window.Reset()
-	}
 	return was
 }
 
@@ -77,8 +81,8 @@ func (h *Health) Out() bool {
 	return true
 }
 
-// Sick tells whether so many tries of the last minute timed out that new requests
-// should go elsewhere.
+// Sick tells whether so many tries of the last minute timed out, or failed in any
+// way, that new requests should go elsewhere.
 func (h *Health) Sick(now int64) bool { return h.sickly(h.window.Sum(now, Minute)) }
 
 func (h *Health) sickly(c Counts) bool {
@@ -86,7 +90,9 @@ func (h *Health) sickly(c Counts) bool {
 	if h.level >= LevelLeave {
 		least = 1
 	}
-	return h.level >= LevelAnotherPlace && c.TimedOut >= least && 100*c.TimedOut >= SickFrom*c.Tries
+	late := c.TimedOut >= least && 100*c.TimedOut >= SickFrom*c.Tries
+	failing := c.Failed() >= failingLeast && 100*c.Failed() >= FailingFrom*c.Tries
+	return h.level >= LevelAnotherPlace && (late || failing)
 }
 
 // Count is Record where no address can go out of use: a sole one is never left.
@@ -94,11 +100,11 @@ func (h *Health) Count(now int64, f Fate) {
 	h.window.Add(now, f)
 	// How well the rest of the minute went says nothing of a place that has just
 	// begun to fail.
-	if f == TimedOut && h.sickly(h.window.Sum(now, recent)) {
+	if f != Answered && f != Void && h.sickly(h.window.Sum(now, recent)) {
 		h.window.Keep(now, recent)
 	}
 }
 
-// LastMinute counts the tries that ended within the last minute, or since the
-// place began to fail or came back.
+// LastMinute counts the tries that ended within the last minute, or since shortly
+// before the place became sick.
 func (h *Health) LastMinute(now int64) Counts { return h.window.Sum(now, Minute) }

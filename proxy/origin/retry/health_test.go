@@ -85,14 +85,13 @@ func TestAddressGoesOutAfterThreeInARow(t *testing.T) {
 	}
 }
 
-func TestWhatWasBeforeDoesNotCountAfterTheReturn(t *testing.T) {
+func TestPlaceThatAnswersHeartbeatsAloneStaysSick(t *testing.T) {
 	h := NewHealth(1, 2)
 	for range 10 {
 		h.Record(5, 0, Unavailable)
 	}
-	h.Back(0)
-	if c := h.LastMinute(6); c != (Counts{}) {
-		t.Errorf("%+v", c)
+	if !h.Back(0) || h.Out() || !h.Sick(6) || h.Sick(66) {
+		t.Errorf("out %t, sick %t, a minute later %t", h.Out(), h.Sick(6), h.Sick(66))
 	}
 }
 
@@ -130,6 +129,27 @@ func TestSick(t *testing.T) {
 		}
 		if got := h.Sick(100); got != tc.want {
 			t.Errorf("%s: %t", tc.name, got)
+		}
+	}
+}
+
+func TestPlaceThatFailsInAnyWayIsSick(t *testing.T) {
+	for _, f := range []Fate{Overloaded, Unavailable} {
+		for _, tc := range []struct {
+			tries, failed int
+			want          bool
+		}{{4, 4, false}, {5, 5, true}, {12, 5, true}, {13, 5, false}, {1000, 300, false}, {1000, 400, true}} {
+			h := NewHealth(1, 2)
+			for i := range tc.tries {
+				fate := Answered
+				if i < tc.failed {
+					fate = f
+				}
+				h.Count(100, fate)
+			}
+			if got := h.Sick(100); got != tc.want {
+				t.Errorf("%d of %d %s: %t", tc.failed, tc.tries, f, got)
+			}
 		}
 	}
 }

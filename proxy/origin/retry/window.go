@@ -63,9 +63,6 @@ func (w *Window) Keep(now int64, span int) {
 	}
 }
 
-// Reset forgets everything.
-func (w *Window) Reset() { *w = Window{} }
-
 // advance empties the seconds that nothing happened in.
 func (w *Window) advance(now int64) {
 	if !w.begun {
