@@ -46,13 +46,10 @@ func (p *Pool) Convert(ctx context.Context, source []byte, opt Options) (Result,
 		one.CPU += r.CPU
 		r = one
 		r.Plan = plan // with the outcomes for this caller
-		outcomes.set(plan.Target, r.Decision)
+		outcomes.learn(plan.Target, r.Decision)
 		if r.Decision.Code == Converted {
 			r.Outcomes = outcomes
 			return r, nil
-		}
-		if !r.Decision.Code.aboutFormat() {
-			outcomes.all(r.Decision)
 		}
 	}
 	r.Decision, r.Outcomes = outcomes.sum(), outcomes

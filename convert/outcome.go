@@ -59,6 +59,22 @@ func (p passing) all(d Decision) {
 	}
 }
 
+// learn notes how the attempt at one format ended, and what follows from that for those that are left.
+func (p passing) learn(f header.Format, d Decision) {
+	p.set(f, d)
+	switch {
+	case d.Code == Converted:
+	case !d.Code.aboutFormat():
+		p.all(d)
+	case d.Code == QueueFull, d.Code == Unavailable: // so it is for all that need the same workers
+		for _, other := range p.left() {
+			if classOf(other) == classOf(f) {
+				p.set(other, d)
+			}
+		}
+	}
+}
+
 // sum is the decision about the picture when no format was made: that of the last format, which is the one that was
 // left when all others were ruled out. While one of them is not settled, the whole is not, and has that one's code.
 func (p passing) sum() Decision {
@@ -89,7 +105,7 @@ func (p passing) sum() Decision {
 // aboutFormat reports whether another format may do better with the same picture.
 func (c Code) aboutFormat() bool {
 	switch c {
-	case NotSmaller, TooSlow, Graphic, NoEncoder, EncodeFailed, Mismatch, QueueFull:
+	case NotSmaller, TooSlow, Graphic, NoEncoder, EncodeFailed, Mismatch, QueueFull, Unavailable:
 		return true
 	}
 	return false

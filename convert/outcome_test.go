@@ -132,6 +132,31 @@ func TestOutcomesDoNotDependOnEachOther(t *testing.T) {
 	}
 }
 
+// What one attempt teaches about the formats that are left.
+func TestLearning(t *testing.T) {
+	for code, want := range map[Code]string{
+		Converted:    "avif converted, heic not_tried, webp not_tried",
+		NotSmaller:   "avif not_smaller, heic not_tried, webp not_tried",
+		Graphic:      "avif graphic, heic not_tried, webp not_tried",
+		EncodeFailed: "avif encode_failed, heic not_tried, webp not_tried",
+		Mismatch:     "avif mismatch, heic not_tried, webp not_tried",
+		QueueFull:    "avif queue_full, heic queue_full, webp not_tried", // the same workers
+		Broken:       "avif broken, heic broken, webp broken",
+		OddCanvas:    "avif odd_canvas, heic odd_canvas, webp odd_canvas",
+		Crashed:      "avif crashed, heic crashed, webp crashed",
+		Timeout:      "avif timeout, heic timeout, webp timeout",
+		OutOfMemory:  "avif out_of_memory, heic out_of_memory, webp out_of_memory",
+		Quarantined:  "avif quarantined, heic quarantined, webp quarantined",
+		Unavailable:  "avif unavailable, heic unavailable, webp not_tried",
+	} {
+		p := newPassing([]header.Format{header.AVIF, header.HEIC, header.WebP})
+		p.learn(header.AVIF, Decide(code, "so it was"))
+		if got := inOrder(p); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func TestSumOfOutcomes(t *testing.T) {
 	list := func(codes ...Code) passing {
 		formats := []header.Format{header.AVIF, header.HEIC, header.WebP}
@@ -206,7 +231,7 @@ func TestEncodersOfThisMachine(t *testing.T) {
 }
 
 func TestAboutFormat(t *testing.T) {
-	about := []Code{NotSmaller, TooSlow, Graphic, NoEncoder, EncodeFailed, Mismatch, QueueFull}
+	about := []Code{NotSmaller, TooSlow, Graphic, NoEncoder, EncodeFailed, Mismatch, QueueFull, Unavailable}
 	for _, c := range []Code{
 		Converted, NotSmaller, NotTried, NotConvertible, Broken, Truncated, DecodeFailed, OddCanvas, EncodeFailed, Mismatch, Graphic,
 		NoEncoder, Crashed, OutOfMemory, Timeout, Quarantined, QueueFull, Unavailable, TooSlow,
