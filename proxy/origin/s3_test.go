@@ -81,7 +81,11 @@ func TestBucket(t *testing.T) {
 			t.Errorf("HEAD: %+v, %q, %v", resp, body, err)
 		}
 		for _, h := range []http.Header{{"If-None-Match": {tag}}, {"If-Modified-Since": {date}}, {"If-None-Match": {tag}, "If-Modified-Since": {"Mon, 01 Jan 2001 00:00:00 GMT"}}} {
-			if resp, body, err := take(t, p, Request{Target: "/full.jpg", Header: h}); err != nil || resp.Status != 304 || body != "" {
+			resp, body, err := take(t, p, Request{Target: "/full.jpg", Header: h})
+			if err == nil && resp.Status == 200 && h.Get("If-None-Match") == "" && strings.HasSuffix(t.Name(), "versitygw") {
+				continue // which takes no date of this very second
+			}
+			if err != nil || resp.Status != 304 || body != "" {
 				t.Errorf("%v: %+v, %q, %v", h, resp, body, err)
 			}
 		}
@@ -93,7 +97,7 @@ func TestBucket(t *testing.T) {
 		if resp, body, err := take(t, p, Request{Target: "/full.jpg", Header: http.Header{"Range": {"bytes=2-4"}}}); err != nil || resp.Status != 206 || body != "234" {
 			t.Errorf("Range: %+v, %q, %v", resp, body, err)
 		}
-		for _, path := range []string{"/missing.jpg", "/outside.jpg", "/full.jpg/x", "/../outside.jpg"} {
+		for _, path := range []string{"/missing.jpg", "/outside.jpg", "/full.jpg/x", "/../outside.jpg", "/a/%2e%2e/../outside.jpg", "/..%2Foutside.jpg"} {
 			for _, method := range []string{"GET", "HEAD"} {
 				resp, body, err := take(t, p, Request{Method: method, Target: path})
 				if err != nil && KindOf(err) != KindAccess && KindOf(err) != KindRequest || err == nil && (resp.Status != 404 && resp.Status != 400 || body != "") {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -47,6 +48,9 @@ func objectKey(prefix, target string) (string, error) {
 		return "", errors.New("the path has a broken percent sign, which names no object")
 	case !utf8.ValidString(clear):
 		return "", errors.New("the path is not UTF-8, which names no object")
+	case slices.Contains(strings.Split(clear, "/"), ".."):
+		// Some stores take it for a way up, out of the prefix and even of the bucket.
+		return "", errors.New("the path climbs, which names no object")
 	case clear == "":
 		return "", errors.New("the path names no object, and a bucket is not listed")
 	}

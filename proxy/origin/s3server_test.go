@@ -180,7 +180,7 @@ func gateway(t *testing.T) string {
 	folder := t.TempDir()
 	address := freeAddress(t)
 	cmd := exec.Command(path, "--access", accessKey, "--secret", secretKey, "--region", testRegion, "--port", address,
-		"--iam-dir", t.TempDir(), "posix", "--nometa", folder)
+		"--iam-dir", t.TempDir(), "posix", "--sidecar", t.TempDir(), folder)
 	cmd.Dir = t.TempDir()
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "AWS_") })
 	process(t, cmd, regexp.MustCompile(`(?i)`+regexp.QuoteMeta(address)))
