@@ -62,7 +62,7 @@ func New(o Options) *Handler {
 			h.fail(w, r, err)
 			return
 		}
-		h.fail(w, r, NotFound("there is nothing at "+r.URL.Path, "docs/admin.md lists what there is"))
+		h.fail(w, r, NotFound("there is nothing at "+r.URL.Path, "docs/metrics.md lists what there is"))
 	})
 	return h
 }

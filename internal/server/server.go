@@ -82,12 +82,15 @@ type server struct {
 	pool     *convert.Pool
 	proxy    *proxy.Proxy
 	registry *prometheus.Registry
+	// register is the registry, or what a test puts before it.
+	register prometheus.Registerer
 }
 
 // Run serves until ctx ends, then drains and returns nil. An error means that it
 // could not start, or that a listener failed.
 func Run(ctx context.Context, o Options) error {
 	s := &server{options: o, began: time.Now(), config: o.Config, level: &slog.LevelVar{}, registry: prometheus.NewRegistry()}
+	s.register = s.registry
 	s.level.Set(s.config.Log.SlogLevel())
 	s.log = logging.New(o.Log, s.level)
 
@@ -134,12 +137,12 @@ func (s *server) build() (err error) {
 	if s.pool, err = convert.New(s.config.Convert, append([]convert.Option{convert.WithLogger(s.log)}, s.options.ConvertOptions...)...); err != nil {
 		return fmt.Errorf("start workers: %w", err)
 	}
-	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.register.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.proxy = proxy.New(proxy.Options{
-		Settings: settings, Cache: s.cache, Convert: s.pool, Log: s.log, Registry: s.registry,
+		Settings: settings, Cache: s.cache, Convert: s.pool, Log: s.log, Registry: s.register,
 		SpoolDir: s.spoolDir(),
 	})
-	s.registry.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status})
+	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status})
 	return nil
 }
 

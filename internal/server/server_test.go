@@ -87,6 +87,11 @@ func testConfig(t *testing.T, o *origintest.Origin) Config {
 
 func start(t *testing.T, change func(*Config)) *running {
 	t.Helper()
+	return startWith(t, change, func(*Options) {})
+}
+
+func startWith(t *testing.T, change func(*Config), more func(*Options)) *running {
+	t.Helper()
 	r := &running{t: t, origin: origintest.New(t), hangup: make(chan os.Signal, 1), log: &lockedBuffer{}, ended: make(chan error, 1)}
 	config := testConfig(t, r.origin)
 	if change != nil {
@@ -95,16 +100,16 @@ func start(t *testing.T, change func(*Config)) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel
 	started := make(chan struct{})
-	go func() {
-		r.ended <- Run(ctx, Options{
-			Config: config, Log: r.log, Hangup: r.hangup,
-			Reload: func() (Config, error) { return r.next() },
-			Started: func(public, admin net.Addr) {
-				r.url, r.admin = "http://"+public.String(), "http://"+admin.String()
-				close(started)
-			},
-		})
-	}()
+	options := Options{
+		Config: config, Log: r.log, Hangup: r.hangup,
+		Reload: func() (Config, error) { return r.next() },
+		Started: func(public, admin net.Addr) {
+			r.url, r.admin = "http://"+public.String(), "http://"+admin.String()
+			close(started)
+		},
+	}
+	more(&options)
+	go func() { r.ended <- Run(ctx, options) }()
 	t.Cleanup(func() {
 		cancel()
 		http.DefaultClient.CloseIdleConnections()
