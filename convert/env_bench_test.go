@@ -43,9 +43,8 @@ func BenchmarkWorkerEnv(b *testing.B) {
 			{"mmap 1M", []string{"MALLOC_MMAP_THRESHOLD_=1048576"}},
 			{"jemalloc", []string{jemalloc}},
 			{"jemalloc decay 0", []string{jemalloc, "MALLOC_CONF=narenas:2,dirty_decay_ms:0,muzzy_decay_ms:0"}},
-			{"GOMAXPROCS 1", []string{"GOMAXPROCS=1"}},
 			{"GOMAXPROCS 2", []string{"GOMAXPROCS=2"}},
-			{"GOGC 100", []string{"GOGC=100"}},
+			{"GOGC 400", []string{"GOGC=400"}},
 		} {
 			if env.words != nil && strings.HasPrefix(env.words[0], "LD_PRELOAD=") {
 				if _, err := os.Stat(strings.TrimPrefix(jemalloc, "LD_PRELOAD=")); err != nil {

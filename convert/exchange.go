@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// wallFactor is how much longer than its CPU time a conversion may take on the clock.
+	// wallFactor: see settings.
 	wallFactor = 3
 	// takeLimit is how long a worker may take to read a job, which takes it a few milliseconds.
 	takeLimit = 10 * time.Second
@@ -31,7 +31,8 @@ type verdict struct {
 
 // run hands one job to the process and waits for its result. After a fault the process is dead and waited for.
 func (p *process) run(ctx context.Context, j job, source []byte, memory units.Size) verdict {
-	wall := time.NewTimer(wallFactor * j.Timeout)
+	most := p.wallFactor * j.Timeout
+	wall := time.NewTimer(most)
 	defer wall.Stop()
 	// A variant is never as long as its original; an error needs no body.
 	p.limit.Store(int64(len(source)))
@@ -40,7 +41,7 @@ func (p *process) run(ctx context.Context, j job, source []byte, memory units.Si
 
 	sent := make(chan error, 1)
 	go func() { sent <- writeFrame(p.conn, frameJob, j, source) }()
-	v := p.await(ctx, j, memory, wall.C)
+	v := p.await(ctx, j, memory, wall.C, most)
 	if v.fault != "" || v.closed {
 		v.cpu = p.reap() // closes the connection, which ends the write
 		_ = <-sent
@@ -55,7 +56,7 @@ func (p *process) run(ctx context.Context, j job, source []byte, memory units.Si
 }
 
 // await reads frames until the result, and watches the process meanwhile.
-func (p *process) await(ctx context.Context, j job, memory units.Size, wall <-chan time.Time) verdict {
+func (p *process) await(ctx context.Context, j job, memory units.Size, wall <-chan time.Time, most time.Duration) verdict {
 	look := time.NewTicker(watchEvery)
 	defer look.Stop()
 	take := time.NewTimer(takeLimit)
@@ -119,8 +120,8 @@ func (p *process) await(ctx context.Context, j job, memory units.Size, wall <-ch
 		case <-take.C:
 			return fail(CauseStopped, fmt.Sprintf("the worker did not take the job within %s", takeLimit))
 		case <-wall:
-			v.starved = readDelay(p.cmd.Process.Pid)-delay > wallFactor*j.Timeout/2
-			return fail(CauseTimeout, fmt.Sprintf("not done after %s on the clock", wallFactor*j.Timeout))
+			v.starved = readDelay(p.cmd.Process.Pid)-delay > most/2
+			return fail(CauseTimeout, fmt.Sprintf("not done after %s on the clock", most))
 		case <-ctx.Done():
 			p.kill(CauseClosed)
 			<-p.dead

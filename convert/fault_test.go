@@ -32,14 +32,14 @@ func faultyJPEG(fault string) []byte {
 var samplePhoto = sync.OnceValue(sample.Photo)
 
 // faultyPool has workers that misbehave where a JPEG asks them to.
-func faultyPool(t *testing.T, change func(*Config)) *Pool {
+func faultyPool(t *testing.T, change func(*Config), options ...Option) *Pool {
 	t.Helper()
 	return newPool(t, func(c *Config) {
 		c.Workers = 1
 		if change != nil {
 			change(c)
 		}
-	}, WithCommand("/proc/self/exe", faultyCommand))
+	}, append(options, WithCommand("/proc/self/exe", faultyCommand))...)
 }
 
 // mustConvert proves that the pool works, by a picture that takes a millisecond: some of these pools give little time.
@@ -102,7 +102,12 @@ type injected struct {
 }
 
 func (c injected) inject(t *testing.T, class Class) {
-	p := faultyPool(t, c.change)
+	patient := func(s *settings) {
+		if c.fault == "spin" { // it is its CPU time that ends, however busy the machine is
+			s.wallFactor = 1000
+		}
+	}
+	p := faultyPool(t, c.change, patient)
 	mustMake(t, p, class)
 	bad := faultyJPEG(c.fault)
 	r := convertOne(t, p, bad, optionsFor(class, 70))
@@ -110,7 +115,7 @@ func (c injected) inject(t *testing.T, class Class) {
 		t.Fatalf("got %+v with %d bytes, want %s", r.Decision, len(r.Body), c.code)
 	}
 	if c.code == Timeout {
-		// Once more; on a machine where others have the processors, attempts may not count.
+		// Once more; on a machine where others have the processors, one may not count.
 		for tries := 0; !r.Decision.Settled && tries < 20; tries++ {
 			r = convertOne(t, p, bad, optionsFor(class, 70))
 		}
@@ -118,7 +123,8 @@ func (c injected) inject(t *testing.T, class Class) {
 			t.Fatalf("the second time: %+v, %v", r.Decision, p.Stats().Blamed)
 		}
 	}
-	before := p.Stats().Ended[c.cause]
+	var before uint64 // a worker is counted after its job was answered
+	until(t, func() bool { before = p.Stats().Ended[c.cause]; return before >= max(1, p.Stats().Blamed[c.cause]) })
 	r = convertOne(t, p, bad, optionsFor(class, 30))
 	if r.Decision.Code != Quarantined || !r.Decision.Settled {
 		t.Errorf("afterwards: %+v", r.Decision)

@@ -76,6 +76,8 @@ type settings struct {
 	// slowNice is how far workers for slow codecs stand back, unused how long they stay without work.
 	slowNice int
 	unused   time.Duration
+	// wallFactor is how much longer than its CPU time a conversion may take on the clock.
+	wallFactor time.Duration
 }
 
 // niceOf is the priority of the workers of a class.
@@ -128,7 +130,7 @@ func New(cfg Config, options ...Option) (*Pool, error) {
 	set := settings{
 		// The very file that runs, also when a new version was installed over it.
 		command: command{path: "/proc/self/exe", args: []string{WorkerCommand}},
-		log:     slog.Default(), now: time.Now, slowNice: slowNice, unused: slowUnused,
+		log:     slog.Default(), now: time.Now, slowNice: slowNice, unused: slowUnused, wallFactor: wallFactor,
 	}
 	for _, o := range options {
 		o(&set)

@@ -45,12 +45,23 @@ type command struct {
 
 // workerEnv is the whole environment of a worker.
 //
-// MALLOC_ARENA_MAX=2: measured with 200 conversions of a 0.4 MP photo and 20 of a 10 MP one (libvips 8.14.1, two
-// cores, medians of five interleaved rounds): glibc with its default arenas 21.9 and 306 ms of CPU per conversion,
-// with two arenas 21.6 and 307 ms, jemalloc 5.3 by LD_PRELOAD 23.5 and 341 ms. Memory of four conversions of 12 MP
-// at once: 279, 125 and 100 MB. Two arenas have nearly all of jemalloc's gain and none of its cost.
+// MALLOC_ARENA_MAX=2 and GOMAXPROCS=1 are what [BenchmarkWorkerEnv] is for; it gave, on two busy cores (Debian 12,
+// libvips 8.14.1, glibc 2.36, jemalloc 5.3 by LD_PRELOAD; medians of 2 to 4 rounds of 40 conversions, 6 for AVIF and
+// HEIC), CPU-ms for each conversion and MiB that a worker holds afterwards:
 //
-// GOGC: what Go allocates here is short-lived and small against libvips' memory.
+//	                               S 0.4 MP   M 1 MP     L 6 MP     6S:3M:1L   AVIF M      HEIC M
+//	glibc, two arenas              24.1 / 55  48.8 / 62  169 /  95  48.6 / 85  207 / 113   900 / 101
+//	glibc, as many as it likes     23.6 / 54  48.2 / 61  173 / 102  48.4 / 93  205 / 117   920 /  85
+//	glibc, one arena               23.2 / 53  49.7 / 59  188 /  88  48.3 / 83  217 /  87   904 /  74
+//	the same two, trimmed early    25.6 / 52  54.7 / 54  213 /  62  50.8 / 53
+//	jemalloc                       26.6 / 62  53.2 / 72  177 /  72  47.8 / 76  220 /  83   924 /  79
+//	jemalloc that keeps nothing    28.9 / 51  54.9 / 54  182 /  57  49.8 / 53
+//	two arenas, GOMAXPROCS=1       23.1 / 54  46.5 / 61  173 /  93  46.8 / 88
+//	two arenas, GOGC=100 (was 400) 25.4 / 50  48.7 / 55  176 /  88  44.6 / 82
+//
+// A conversion runs on one thread, so that arenas hardly matter; what is given back early must be had again, at 5 to
+// 25 % of CPU time; jemalloc costs about a tenth and saves nothing on small pictures. One processor for Go saves 2 to
+// 5 %: its scheduler has nothing to hand over while libvips works. A GOGC of 400 saved no CPU time and cost 5 MiB.
 //
 // VIPS_DISC_THRESHOLD: what must be decoded as a whole (interlaced or turned PNGs) goes into memory, whose limit holds,
 // and never to a file, which a worker cannot open.
@@ -61,7 +72,7 @@ type command struct {
 // GOTRACEBACK: a trace of a crash inside libvips says nothing, and stderr is bounded.
 func workerEnv(memory int64, class Class, nice int) []string {
 	return []string{
-		"MALLOC_ARENA_MAX=2", "GOGC=400", "VIPS_DISC_THRESHOLD=16g", "VIPS_BLOCK_UNTRUSTED=1", "GOTRACEBACK=none",
+		"MALLOC_ARENA_MAX=2", "GOMAXPROCS=1", "VIPS_DISC_THRESHOLD=16g", "VIPS_BLOCK_UNTRUSTED=1", "GOTRACEBACK=none",
 		fmt.Sprintf("%s=%d", envMemory, memory), envClass + "=" + string(class), fmt.Sprintf("%s=%d", envNice, nice),
 	}
 }
@@ -86,10 +97,12 @@ const (
 
 // process is one running worker. One goroutine uses it; only kill may come from elsewhere.
 type process struct {
-	cmd    *exec.Cmd
-	conn   *net.UnixConn
-	frames chan frame // closed when nothing more can come; then readErr says why
-	log    *slog.Logger
+	cmd  *exec.Cmd
+	conn *net.UnixConn
+	// wallFactor is that of the settings.
+	wallFactor time.Duration
+	frames     chan frame // closed when nothing more can come; then readErr says why
+	log        *slog.Logger
 
 	readErr error
 	cause   atomic.Pointer[Cause] // the first reason for which it was killed from here
@@ -149,7 +162,7 @@ func startProcess(ctx context.Context, s *starter, set settings, at seat, cfg Co
 	// Only the worker's own end may keep the readers below from an end.
 	_, _ = errWrite.Close(), theirs.Close()
 	p := &process{
-		cmd: cmd, conn: ours, frames: make(chan frame), dead: make(chan struct{}), said: make(chan struct{}),
+		cmd: cmd, conn: ours, wallFactor: set.wallFactor, frames: make(chan frame), dead: make(chan struct{}), said: make(chan struct{}),
 		log: set.log.With("worker", cmd.Process.Pid, "class", string(at.class)),
 	}
 	p.readers.Add(2)
