@@ -50,7 +50,7 @@ karui and the edge make, about one a second.`,
 func (d *demonstration) run(cmd *cobra.Command, _ []string) error {
 	o := demo.Options{
 		Listen:   d.listen,
-		Formats:  []string{"webp"},
+		Formats:  []string{"avif", "webp"},
 		Progress: cmd.ErrOrStderr(),
 		Commands: demo.Commands{
 			Serve: []string{"serve"}, Watchdog: []string{demoWatchdog, "run"}, Rehearse: []string{demoWatchdog, "rehearse"},

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"image"
@@ -386,6 +387,23 @@ func TestPartsThatDoNotStart(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "it said last") {
 			t.Errorf("%v, want %s", err, name)
 		}
+	}
+
+	// Without a small disk everything starts, and the button says why it cannot be pressed.
+	commands := Commands{
+		Serve: []string{"serve"}, Watchdog: []string{"demo-watchdog", "run"}, Rehearse: []string{"demo-watchdog", "rehearse"},
+		Disk: []string{"config", "check", "--config", "/nonexistent"}, Janitor: []string{"demo-janitor"},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := Run(ctx, Options{Listen: "127.0.0.1:0", Formats: []string{"webp"}, Executable: program, Commands: commands, Ready: func(url string) {
+		if _, body := ask(t, http.MethodGet, url, ""); !strings.Contains(body, "Not on this machine: this system mounts no disk in memory") {
+			t.Error("the button does not say why the disk cannot be filled")
+		}
+		cancel()
+	}})
+	if err != nil {
+		t.Error(err)
 	}
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)

@@ -92,6 +92,10 @@ func visitOf(v edge.Event) visit {
 	if kind := strings.TrimPrefix(v.ContentType, "image/"); slices.Contains(formats(), kind) {
 		out.Format = kind
 	}
+	if len(v.Tries) > 0 {
+		first := v.Tries[0]
+		out.Shed = out.Failover && first.Origin == edge.SampleProxyID && first.Status == http.StatusServiceUnavailable
+	}
 	switch {
 	case v.Status != http.StatusOK && v.Status != http.StatusNotModified || v.Aborted != "":
 	case v.Result == edge.Hit:

@@ -18,7 +18,7 @@ func (d *demo) facts() facts {
 		Proxy: state, Slow: d.line.delay.Load() > 0, DiskFull: full && state == proxyUp, OriginBroken: d.origin.broken.Load(),
 		Written: written, AtEdge: atEdge, Health: status.Health,
 		GoodRounds: status.GoodRounds, GoodRoundsNeed: status.GoodRoundsNeeded,
-		Recent: d.numbers.recent(),
+		Recent: d.numbers.recent(4), Sheds: d.numbers.recent(2).Sheds,
 	}
 }
 

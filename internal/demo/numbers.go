@@ -27,8 +27,9 @@ type visit struct {
 	Way    way
 	Format string
 	Bytes  int64
-	// Failover tells that the edge asked a second origin.
-	Failover bool
+	// Failover tells that the edge asked a second origin; Shed that it did because
+	// karui had answered 503.
+	Failover, Shed bool
 }
 
 // tally sums visits.
@@ -38,6 +39,7 @@ type tally struct {
 	Bytes     int64
 	Saved     int64
 	Failovers int
+	Sheds     int
 	Requests  int
 }
 
@@ -54,6 +56,9 @@ func (t *tally) add(v visit) {
 	if v.Failover {
 		t.Failovers++
 	}
+	if v.Shed {
+		t.Sheds++
+	}
 }
 
 func (t *tally) merge(o tally) {
@@ -66,6 +71,7 @@ func (t *tally) merge(o tally) {
 	t.Bytes += o.Bytes
 	t.Saved += o.Saved
 	t.Failovers += o.Failovers
+	t.Sheds += o.Sheds
 	t.Requests += o.Requests
 }
 
@@ -135,10 +141,10 @@ func (n *numbers) over() []tally {
 	return out
 }
 
-// recent sums the newest slots: 9 to 12 s.
-func (n *numbers) recent() tally {
+// recent sums the newest slots: with 4 slots, those of the last 9 to 12 s.
+func (n *numbers) recent(slots int) tally {
 	t := newTally()
-	for _, s := range n.over()[slotCount-4:] {
+	for _, s := range n.over()[slotCount-slots:] {
 		t.merge(s)
 	}
 	return t

@@ -24,11 +24,11 @@ func TestNumbersOverTime(t *testing.T) {
 	if before.Ways[wayKarui] != 1 || before.Saved != 900 || before.Formats["webp"] != 1 {
 		t.Errorf("slot before: %+v", before)
 	}
-	if r := n.recent(); r.Requests != 3 || r.Bytes != 1110 {
+	if r := n.recent(4); r.Requests != 3 || r.Bytes != 1110 {
 		t.Errorf("recent: %+v", r)
 	}
 	now = now.Add(4 * slotLength)
-	if r := n.recent(); r.Requests != 0 {
+	if r := n.recent(4); r.Requests != 0 {
 		t.Errorf("recent after a while: %+v", r)
 	}
 	now = now.Add(slotCount * slotLength)

@@ -169,6 +169,10 @@ func TestWaysAndVisits(t *testing.T) {
 	}{
 		{edge.Event{Status: 200, Result: edge.Hit, Member: "karui", ContentType: "image/webp", Bytes: 5}, visit{Way: wayEdge, Format: "webp", Bytes: 5}},
 		{edge.Event{Status: 200, Result: edge.Miss, Member: "origin", FailedOver: "503", ContentType: "image/jpeg"}, visit{Way: wayOrigin, Format: "jpeg", Failover: true}},
+		{
+			edge.Event{Status: 200, Result: edge.Miss, Member: "origin", FailedOver: edge.FailStatus, ContentType: "image/jpeg", Tries: []edge.Try{{Origin: "karui", Status: 503}, {Origin: "origin", Status: 200}}},
+			visit{Way: wayOrigin, Format: "jpeg", Failover: true, Shed: true},
+		},
 		{edge.Event{Status: 200, Result: edge.RefreshHit, Member: "karui", ContentType: "image/png"}, visit{Way: wayKarui, Format: "png"}},
 		{edge.Event{Status: 502, Result: edge.Error, ContentType: "text/html"}, visit{Way: wayNone, Format: "other"}},
 		{edge.Event{Status: 200, Result: edge.Miss, Member: "karui", Aborted: "cut", ContentType: "image/gif"}, visit{Way: wayNone, Format: "gif"}},

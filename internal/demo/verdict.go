@@ -14,6 +14,7 @@ type facts struct {
 	GoodRounds      int
 	GoodRoundsNeed  int
 	Recent          tally // of the last ten seconds or so
+	Sheds           int   // 503s of karui in the last five seconds or so
 }
 
 // words is a judgement with its reason.
@@ -76,6 +77,11 @@ func (f facts) verdict() words {
 			toneWarn, "karui is down. Images go on, as originals.",
 			"Stage 1 carries: for each image the edge finds nobody at karui's address, and asks the origin. In some seconds the watchdog will swap the order.",
 		}
+	case f.Sheds > 0:
+		return words{
+			toneWarn, "karui turns some requests away. Images go on.",
+			"It answers 503 with no-store while it is under stress, and the edge asks the origin for those images.",
+		}
 	case f.DiskFull:
 		return words{
 			toneWarn, "The disk of karui's cache is full. Images go on.",
@@ -137,6 +143,8 @@ func (f facts) proxyWords() words {
 		return words{toneBad, "ended", ""}
 	case f.Slow:
 		return words{toneWarn, fmt.Sprintf("%s late", seconds(slowness)), ""}
+	case f.Sheds > 0 && !f.OriginBroken:
+		return words{toneWarn, "turns some away", ""}
 	case f.DiskFull:
 		return words{toneWarn, "disk full", ""}
 	}

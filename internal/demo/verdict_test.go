@@ -52,6 +52,7 @@ func TestVerdicts(t *testing.T) {
 			"out of the way", toneWarn, "Not needed now", "In effect", "6 s late",
 		},
 		{"disk full", func(f *facts) { f.DiskFull = true }, "disk", toneWarn, "Ready", "Ready", "disk full"},
+		{"shedding", func(f *facts) { f.Sheds, f.DiskFull = 2, true }, "turns some requests away", toneWarn, "Ready", "Ready", "turns some away"},
 		{"origin broken", func(f *facts) { f.OriginBroken = true }, "The origin is broken", toneWarn, "Ready", "Ready", "up"},
 		{
 			"both broken", func(f *facts) { f.OriginBroken, f.Proxy, f.Health = true, proxyStopped, "down" },
