@@ -222,15 +222,23 @@ func (l *launcher) close() {
 // binaries are the two programs, built from this checkout.
 type binaries struct{ karui, watchdog string }
 
-// build builds both programs into a folder. Tags are for the build of karui.
+// build builds both programs into a folder. Tags are for the build of karui. With
+// KARUI_TEST_RACE both get the race detector.
 func build(ctx context.Context, dir string, tags string, log io.Writer) (binaries, error) {
+	race := "-race=false"
+	if os.Getenv("KARUI_TEST_RACE") != "" {
+		race = "-race"
+	}
 	b := binaries{karui: filepath.Join(dir, "karui"), watchdog: filepath.Join(dir, "karui-watchdog")}
 	for _, step := range []struct {
 		out, target, cgo string
 		tags             string
 	}{{b.karui, "karui/cmd/karui", "1", tags}, {b.watchdog, "karui/cmd/karui-watchdog", "0", ""}} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-tags", step.tags, "-o", step.out, step.target)
+		cmd := exec.CommandContext(ctx, "go", "build", race, "-tags", step.tags, "-o", step.out, step.target)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED="+step.cgo)
+		if race == "-race" { // which needs cgo
+			cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+		}
 		cmd.Stdout, cmd.Stderr = log, log
 		if err := cmd.Run(); err != nil {
 			return binaries{}, fmt.Errorf("build %s: %w", step.target, err)

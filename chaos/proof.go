@@ -94,7 +94,11 @@ func Prove(ctx context.Context, o Options) (*Report, error) {
 	all := append(slices.Clone(files), probe, large(small[2]))
 	p := &proof{options: o, history: newHistory(), log: o.Log}
 	p.rec = newRecorder(o.Seed, p.history, o.Evidence)
-	p.check = newChecker(all, card, picture.New(profileOf(files, dir)))
+	profile := filepath.Join(dir, "srgb.icc")
+	if err := os.WriteFile(profile, picture.SRGB(), 0o600); err != nil {
+		return nil, err
+	}
+	p.check = newChecker(all, card, picture.New(profile))
 	p.system, err = startSystem(ctx, dir, o.Binaries, o, all, card, func(how string) { p.rec.problem("%s", how) })
 	if err != nil {
 		return nil, err
@@ -104,25 +108,12 @@ func Prove(ctx context.Context, o Options) (*Report, error) {
 	if err := p.run(ctx, kinds, files); err != nil {
 		return nil, err
 	}
+	p.readLog()
 	r := p.report(files)
 	if len(p.rec.broken) > 0 || len(p.rec.problems) > 0 {
 		p.saveLog()
 	}
 	return r, nil
-}
-
-// profileOf writes the profile of sRGB out of one of the files, "" where none has it.
-func profileOf(files []*original, dir string) string {
-	for _, f := range files {
-		profile := picture.Profile(f.body)
-		if len(profile) > 0 && strings.Contains(string(profile), "sRGB IEC61966") {
-			name := filepath.Join(dir, "srgb.icc")
-			if os.WriteFile(name, profile, 0o600) == nil {
-				return name
-			}
-		}
-	}
-	return ""
 }
 
 // run lets the viewers ask while the faults happen.
@@ -258,6 +249,24 @@ func (p *proof) normal(ctx context.Context, limit time.Duration) (time.Duration,
 		pause(ctx, 150*time.Millisecond)
 	}
 	return time.Since(began), false
+}
+
+// alarms are words that no program may say, whatever is done to it.
+var alarms = []string{"DATA RACE", "panic", "fatal error"}
+
+// readLog looks for alarms in what karui and the watchdog said.
+func (p *proof) readLog() {
+	b, err := os.ReadFile(p.system.log.Name())
+	if err != nil {
+		p.rec.problem("the log of the programs cannot be read: %v", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		for _, word := range alarms {
+			if strings.Contains(line, word) {
+				p.rec.problem("a program said: %.300s", strings.TrimSpace(line))
+			}
+		}
+	}
 }
 
 // saveLog keeps what karui and the watchdog said.

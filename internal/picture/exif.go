@@ -68,9 +68,3 @@ func EXIFTags(b []byte) map[uint16]uint32 {
 	}
 	return tags
 }
-
-// Profile is the colour profile embedded in a JPEG, nil if there is none.
-func Profile(b []byte) []byte {
-	_, profile, _ := jpegFacts(b)
-	return profile
-}

@@ -191,3 +191,51 @@ func TestProblemsOfDamagedVariants(t *testing.T) {
 		t.Error("a picture on its head has no problems")
 	}
 }
+
+// The profile of sRGB changes nothing in sRGB, and Adobe's colours become stronger.
+func TestSRGBIsWhatLittleCMSTakesForIt(t *testing.T) {
+	if _, err := os.Stat(imageMagick); err != nil {
+		t.Skip("ImageMagick is not installed")
+	}
+	name := filepath.Join(t.TempDir(), "srgb.icc")
+	if err := os.WriteFile(name, SRGB(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	img := image.NewNRGBA(image.Rect(0, 0, 64, 64))
+	for i := range img.Pix {
+		img.Pix[i] = uint8(i * 37)
+		if i%4 == 3 {
+			img.Pix[i] = 255
+		}
+	}
+	same, err := New(name).managed(img, SRGB())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range img.Pix {
+		if d := abs(int(img.Pix[i]) - int(same.Pix[i])); d > 1 {
+			t.Fatalf("sample %d: %d became %d", i, img.Pix[i], same.Pix[i])
+		}
+	}
+	// The same profile with the green of Adobe RGB: what it calls a green is a stronger one.
+	wide := bytes.Replace(SRGB(), fixedGreen(0.38515, 0.71687, 0.09708), fixedGreen(0.20528, 0.62567, 0.06087), 1)
+	green := image.NewNRGBA(image.Rect(0, 0, 8, 8))
+	for i := 0; i < len(green.Pix); i += 4 {
+		copy(green.Pix[i:], []byte{100, 200, 100, 255})
+	}
+	shown, err := New(name).managed(green, wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := shown.NRGBAAt(4, 4); p.R >= 95 {
+		t.Errorf("a green of a wide space became %v", p)
+	}
+}
+
+// fixedGreen is a colour as an ICC profile writes it.
+func fixedGreen(values ...float64) (b []byte) {
+	for _, v := range values {
+		b = binary.BigEndian.AppendUint32(b, uint32(v*65536+0.5))
+	}
+	return b
+}
