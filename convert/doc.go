@@ -10,6 +10,8 @@
 //   - A variant is a whole file that says the same size, frames and duration as its original, upright, in sRGB or with
 //     the profile its pixels need, without metadata but the copyright, and smaller by at least 2 %. Everything else
 //     is a [Decision] to keep the original, with its reason.
+//   - What is decided about one format does not depend on which others were asked for, so that a marker for it holds
+//     for everybody ([Outcome]).
 //   - What is cut off or damaged is not converted, as far as the format lets it be known: JPEG and GIF have no check
 //     sums, so that a change which leaves good codes behind goes unseen, as it does in a browser.
 //   - Every wait has an end: in the queue convert.queue_wait, in a worker convert.timeout of CPU time and three times
@@ -17,7 +19,7 @@
 //   - A worker may not open files, use the network, start programs or signal others, where the kernel has seccomp; it
 //     ends with the process that started it, killed or not.
 //
-// Not guaranteed: that two runs make the same bytes (versions of libvips and libwebp differ), that an image shows all
+// Not guaranteed: that two runs make the same bytes (versions of libvips, libwebp, libaom and x265 differ), that an image shows all
 // its colours where its profile was of look-up tables (it is made sRGB), and that a source is converted only once
 // (only those that overlap in time are).
 package convert
