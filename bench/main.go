@@ -55,6 +55,7 @@ var measurements = []measurement{
 	{"firstbyte", firstByteTable},
 	{"stampede", stampedeTable},
 	{"busy", busyTable},
+	{"slow", slowTable},
 	{"memory", memoryTable},
 }
 

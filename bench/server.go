@@ -111,6 +111,8 @@ type karuiOptions struct {
 	memory string
 	wait   string
 	access bool
+	// formats is a list as in karui.yaml; empty for the default.
+	formats string
 }
 
 // startKarui starts karui in front of the origin, with a folder of its own.
@@ -132,6 +134,10 @@ func startKarui(ctx context.Context, b *bench, name string, o karuiOptions) (*se
 	if o.access {
 		level = "info" // which lines about requests are
 	}
+	formats := ""
+	if o.formats != "" {
+		formats = "formats: " + o.formats + ", "
+	}
 	text := fmt.Sprintf(`listen: "127.0.0.1:%d"
 log: { level: %s, access: %t }
 admin: { listen: "127.0.0.1:%d" }
@@ -139,8 +145,8 @@ first_response: { wait: %s }
 origin: { deadline: 40s }
 convert: { queue_wait: 30s }
 cache: { memory: %s, volumes: [{ path: %q }] }
-sites: [{ id: shop, default: true, origins: [{ name: main, urls: [%q] }] }]
-`, port, level, o.access, admin, o.wait, o.memory, filepath.Join(dir, "cache"), b.origin.url)
+sites: [{ id: shop, default: true, %sorigins: [{ name: main, urls: [%q] }] }]
+`, port, level, o.access, admin, o.wait, o.memory, filepath.Join(dir, "cache"), formats, b.origin.url)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write karui.yaml: %w", err)
 	}
