@@ -47,12 +47,15 @@ func TestABodyCutShortIsCutForTheViewerAndNotKept(t *testing.T) {
 }
 
 func TestABodyWithoutLengthIsKeptCutShort(t *testing.T) {
-	inLab(t, document{}, func(l *lab) {
-		l.karui.handle(raw("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nConnection: close\r\n\r\nhalf"))
-		l.want("/img/a", "half", Miss)
-		l.want("/img/a", "half", Hit)
-		l.asked(1, 0)
-	})
+	for _, resets := range []bool{false, true} {
+		inLab(t, document{}, func(l *lab) {
+			l.karui.resets = resets
+			l.karui.handle(raw("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nConnection: close\r\n\r\nhalf"))
+			l.want("/img/a", "half", Miss)
+			l.want("/img/a", "half", Hit)
+			l.asked(1, 0)
+		})
+	}
 }
 
 func TestABodyThatStallsIsCutAfterTheResponseTimeout(t *testing.T) {

@@ -37,7 +37,19 @@ type place struct {
 	refuse  error // instead of a connection
 	silent  bool  // no connection and no refusal
 	dialled int
+	resets  bool // connections end with a reset instead of an end
 	tls     *tls.Config
+}
+
+// resetting is the edge's end of a connection that the other end resets.
+type resetting struct{ net.Conn }
+
+func (r resetting) Read(p []byte) (int, error) {
+	n, err := r.Conn.Read(p)
+	if err == io.EOF {
+		err = syscall.ECONNRESET
+	}
+	return n, err
 }
 
 // secure makes the place speak TLS; nil makes it speak plainly.
@@ -85,7 +97,7 @@ func newPlace() *place {
 
 func (p *place) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	p.mu.Lock()
-	refuse, silent := p.refuse, p.silent
+	refuse, silent, resets := p.refuse, p.silent, p.resets
 	p.dialled++
 	p.mu.Unlock()
 	if silent {
@@ -95,7 +107,11 @@ func (p *place) dial(ctx context.Context, network, address string) (net.Conn, er
 	if refuse != nil {
 		return nil, refuse
 	}
-	return p.pipe.Dial(ctx, network, address)
+	conn, err := p.pipe.Dial(ctx, network, address)
+	if err == nil && resets {
+		conn = resetting{conn}
+	}
+	return conn, err
 }
 
 func (p *place) handle(f http.HandlerFunc) {

@@ -73,6 +73,11 @@ func TestAllViewerHeadersCanBeForwarded(t *testing.T) {
 		if r := l.karui.last(t); r.Header.Get("X-A") != "1" || r.Header.Get("X-B") != "2" || r.Host != "www.example.com" {
 			t.Errorf("%s %v", r.Host, r.Header)
 		}
+		l.put(document{extra: "<OriginRequestPolicyId>all</OriginRequestPolicyId>", custom: "X-A: the edge's\n"})
+		l.get("/img/c", "X-A: 1", "X-a: 2")
+		if r := l.karui.last(t); strings.Join(r.Header["X-A"], "|") != "the edge's" {
+			t.Errorf("a custom header did not overwrite the viewer's: %q", r.Header["X-A"])
+		}
 		l.put(document{extra: "<OriginRequestPolicyId>but</OriginRequestPolicyId>"})
 		l.get("/img/b", "X-A: 1", "X-B: 2", "Host: www.example.com")
 		if r := l.karui.last(t); r.Header.Get("X-A") != "" || r.Header.Get("X-B") != "2" || r.Host != "karui.example.com" {

@@ -75,7 +75,6 @@ func (s *spool) append(ctx context.Context, p []byte, window int64, last bool) (
 	whole = true
 	for len(p) > 0 {
 		if s.window > 0 {
-			s.trim()
 			for s.size-s.floor() >= s.window {
 				changed := s.changed
 				s.mu.Unlock()
