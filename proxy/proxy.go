@@ -45,6 +45,7 @@ type Proxy struct {
 	now      func() time.Time
 	began    time.Time
 	metrics  *metrics
+	tally    Tally
 	set      atomic.Pointer[settings]
 	ping     *pinger
 	buffers  copyBuffers
@@ -65,6 +66,8 @@ type Options struct {
 	// means Log.
 	Access   *slog.Logger
 	Registry prometheus.Registerer
+	// Tally counts what was answered well; nil for nobody.
+	Tally Tally
 	// SpoolDir is the folder for bodies under way that memory has no room for.
 	SpoolDir string
 	// Now is the clock of lifetimes; nil means time.Now. Limits are kept by timers.
@@ -84,6 +87,9 @@ func New(o Options) *Proxy {
 	}
 	if p.now == nil {
 		p.now = time.Now
+	}
+	if p.tally = o.Tally; p.tally == nil {
+		p.tally = noTally{}
 	}
 	if p.access == nil {
 		p.access = p.log
@@ -151,6 +157,7 @@ func (x *exchange) finish() {
 	}
 	took := time.Since(x.start)
 	x.p.metrics.answered(x, took)
+	x.tally()
 	x.logAccess(took)
 	if failure != nil && x.did == didAbort {
 		x.breakOff()

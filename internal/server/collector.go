@@ -9,6 +9,7 @@ import (
 	"karui/convert"
 	"karui/proxy/flight"
 	"karui/proxy/origin"
+	"karui/proxy/success"
 )
 
 // collector shows what the parts count themselves. Labels are fixed words and the
@@ -18,6 +19,7 @@ type collector struct {
 	pool    func() convert.Stats
 	flights func() flight.Stats
 	places  func() []origin.PlacesStatus
+	success func() success.Snapshot
 }
 
 // desc is one metric of the collector.
@@ -42,6 +44,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	c.collectCache(counter, gauge)
 	c.collectPool(counter, gauge)
 	collectPlaces(c.places(), counter, gauge)
+	collectSuccess(c.success(), gauge)
 	f := c.flights()
 	gauge(describe("flights", "Shared fetches that can be joined, those that are being converted included."), float64(f.Flights))
 	gauge(describe("flight_viewers", "Viewers of shared fetches."), float64(f.Viewers))

@@ -18,6 +18,7 @@ import (
 	"karui/internal/origintest"
 	"karui/proxy/flight"
 	"karui/proxy/origin"
+	"karui/proxy/success"
 )
 
 // recorder is a registry that remembers what was registered.
@@ -73,6 +74,11 @@ func full(places func() []origin.PlacesStatus) collector {
 				}
 			}
 			return all
+		},
+		success: func() success.Snapshot {
+			l := success.New(nil)
+			l.Good("shop")
+			return l.Snapshot()
 		},
 	}
 }

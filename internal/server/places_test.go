@@ -42,7 +42,7 @@ func (r *running) call(method, path, token string, in any) (status int, answer P
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if resp.StatusCode == http.StatusOK {
+	if resp.StatusCode == http.StatusOK && path != "/success" {
 		if err := json.Unmarshal(b, &answer); err != nil {
 			r.t.Fatalf("%s: %v", b, err)
 		}

@@ -33,6 +33,7 @@ import (
 	"karui/internal/logging"
 	"karui/proxy"
 	"karui/proxy/origin"
+	"karui/proxy/success"
 )
 
 // Options are what Run needs.
@@ -78,6 +79,7 @@ type server struct {
 	level    *slog.LevelVar
 	clients  clients
 	keeping  sync.Mutex // orders the writes of what operators set
+	success  *success.Ledger
 	cache    *cache.Cache
 	pool     *convert.Pool
 	proxy    *proxy.Proxy
@@ -134,15 +136,16 @@ func (s *server) build() (err error) {
 		return fmt.Errorf("open cache: %w", err)
 	}
 	s.restoreSwitches()
+	s.restoreSuccess()
 	if s.pool, err = convert.New(s.config.Convert, append([]convert.Option{convert.WithLogger(s.log)}, s.options.ConvertOptions...)...); err != nil {
 		return fmt.Errorf("start workers: %w", err)
 	}
 	s.register.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.proxy = proxy.New(proxy.Options{
 		Settings: settings, Cache: s.cache, Convert: s.pool, Log: s.log, Registry: s.register,
-		SpoolDir: s.spoolDir(),
+		SpoolDir: s.spoolDir(), Tally: s.success,
 	})
-	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status})
+	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status, success: s.success.Snapshot})
 	return nil
 }
 
@@ -213,6 +216,10 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 	run(front, newListener(public, limits.Connections, limits.IdleTimeout))
 	run(back, private)
 	defer serving.Wait()
+	// It goes on through the drain, which is counted as well.
+	counting, counted := context.WithCancel(context.WithoutCancel(ctx))
+	defer counted()
+	serving.Go(func() { s.keepSuccess(counting) })
 	defer func() { _, _ = front.Close(), back.Close() }() // whatever is left now has had its time
 
 	s.announce(public.Addr(), private.Addr())

@@ -13,6 +13,7 @@ import (
 func (s *server) routes() []api.Route {
 	return append([]api.Route{
 		{Method: http.MethodGet, Pattern: "/stats", Right: api.Read, Handle: s.stats},
+		{Method: http.MethodGet, Pattern: "/success", Right: api.Read, Handle: s.successes},
 		{Method: http.MethodGet, Pattern: "/quarantine", Right: api.Read, Whole: true, Handle: s.quarantine},
 		{Method: http.MethodDelete, Pattern: "/quarantine/{digest}", Right: api.Dial, Whole: true, Handle: s.release},
 	}, s.placeRoutes()...)
