@@ -206,6 +206,7 @@ func TestEmptyRunsAreNotGood(t *testing.T) {
 		"no variants": func(r *Report) { r.Variants = nil }, "no HEAD": func(r *Report) { r.Kinds["head"] = 0 },
 		"no originals": func(r *Report) { r.Outcomes[gotOriginal] = 0 }, "no 304": func(r *Report) { r.Outcomes[gotNothing] = 0 },
 		"no swap":         func(r *Report) { r.Faults = append(r.Faults, faultSummary{Name: "api-slow", Count: leastAway}) },
+		"no worker hit":   func(r *Report) { r.Faults = append(r.Faults, faultSummary{Name: "kill-workers", Count: 2}) },
 		"mostly excluded": func(r *Report) { r.Excluded = 300 },
 	} {
 		r := full()

@@ -14,13 +14,24 @@ import (
 type fault struct {
 	name string
 	// area is what it is done to; two at once are never done to the same.
-	area string
+	area area
 	// needsDisk says that the cache has to lie on a disk of its own.
 	needsDisk bool
 	// draw takes its values from rng, and nothing else, so that a seed means the
 	// same faults every time.
 	draw func(p *proof, rng *rand.Rand) deed
 }
+
+// area is a set of parts of the system.
+type area uint8
+
+const (
+	onProxy area = 1 << iota
+	onWorkers
+	onDisk
+	onOrigin
+	onWatchdog
+)
 
 // deed is a fault with its values. do returns when it is healed.
 type deed struct {
@@ -59,10 +70,16 @@ func between(rng *rand.Rand, a, b time.Duration) time.Duration {
 	return a + time.Duration(rng.Int64N(int64(b-a))).Round(10*time.Millisecond)
 }
 
+// What faults struck, where that is not certain before.
+const (
+	filesDamaged  = "cache files damaged"
+	workersStruck = "workers killed or stopped"
+)
+
 // processFaults are what happens to karui's own processes.
 func processFaults() []fault {
 	return []fault{
-		{name: "kill-proxy", area: "proxy", draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "kill-proxy", area: onProxy, draw: func(p *proof, rng *rand.Rand) deed {
 			away := between(rng, 50*time.Millisecond, 500*time.Millisecond)
 			if rng.IntN(3) == 0 {
 				away = between(rng, 2*time.Second, 4*time.Second) // long enough for the watchdog
@@ -73,7 +90,7 @@ func processFaults() []fault {
 				return p.startProxy(ctx)
 			}}
 		}},
-		{name: "stop-proxy", area: "proxy", draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "stop-proxy", area: onProxy, draw: func(p *proof, rng *rand.Rand) deed {
 			hold := between(rng, 300*time.Millisecond, 4*time.Second)
 			return deed{fmt.Sprintf("SIGSTOP for %v", hold), func(ctx context.Context) error {
 				// The edge gives up on a body that has stopped.
@@ -84,7 +101,7 @@ func processFaults() []fault {
 				return nil
 			}}
 		}},
-		{name: "slow-proxy", area: "proxy", draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "slow-proxy", area: onProxy, draw: func(p *proof, rng *rand.Rand) deed {
 			hold, stopped := between(rng, 2*time.Second, 3*time.Second), between(rng, 100*time.Millisecond, 400*time.Millisecond)
 			return deed{fmt.Sprintf("stopped for %v out of every %v during %v", stopped, stopped+50*time.Millisecond, hold), func(ctx context.Context) error {
 				defer p.history.mayCut()()
@@ -97,19 +114,21 @@ func processFaults() []fault {
 				return nil
 			}}
 		}},
-		{name: "kill-workers", area: "workers", draw: func(p *proof, rng *rand.Rand) deed { return p.toWorkers(rng, syscall.SIGKILL, 0) }},
-		{name: "stop-workers", area: "workers", draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "kill-workers", area: onWorkers, draw: func(p *proof, rng *rand.Rand) deed { return p.toWorkers(rng, syscall.SIGKILL, 0) }},
+		{name: "stop-workers", area: onWorkers, draw: func(p *proof, rng *rand.Rand) deed {
 			return p.toWorkers(rng, syscall.SIGSTOP, between(rng, time.Second, 4*time.Second))
 		}},
-		{name: "restart", area: "proxy", draw: func(p *proof, _ *rand.Rand) deed {
+		{name: "restart", area: onProxy, draw: func(p *proof, _ *rand.Rand) deed {
 			return deed{"SIGTERM, started again", func(ctx context.Context) error {
 				if p.system.karui.end(syscall.SIGTERM, 30*time.Second) {
 					p.rec.problem("karui did not end within 30 s of SIGTERM")
+				} else if code := p.system.karui.exitCode(); code != 0 {
+					p.rec.problem("exit code %d after SIGTERM, want 0", code)
 				}
 				return p.startProxy(ctx)
 			}}
 		}},
-		{name: "reload-good", area: "proxy", draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "reload-good", area: onProxy, draw: func(p *proof, rng *rand.Rand) deed {
 			wait, quality := []string{"0s", "100ms", "1s"}[rng.IntN(3)], 60+rng.IntN(30)
 			return deed{fmt.Sprintf("SIGHUP with first_response.wait %s, quality %d", wait, quality), func(ctx context.Context) error {
 				if err := p.system.configure(wait, quality); err != nil {
@@ -120,7 +139,7 @@ func processFaults() []fault {
 				return nil
 			}}
 		}},
-		{name: "reload-bad", area: "proxy", draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "reload-bad", area: onProxy, draw: func(p *proof, rng *rand.Rand) deed {
 			text := []string{"listen: [", "no_such_key: 1\n", "", "sites: []\nttl: { short: 5 }\n"}[rng.IntN(4)]
 			return deed{fmt.Sprintf("SIGHUP with %q", text), func(ctx context.Context) error {
 				if err := replaceFile(p.system.settings, text); err != nil {
@@ -156,7 +175,9 @@ func (p *proof) toWorkers(rng *rand.Rand, s syscall.Signal, hold time.Duration) 
 			workers = workers[one%len(workers):][:1]
 		}
 		for _, pid := range workers {
-			_ = syscall.Kill(pid, s) // it may have ended meanwhile
+			if syscall.Kill(pid, s) == nil { // it may have ended meanwhile
+				p.rec.noteStruck(workersStruck, 1)
+			}
 		}
 		if hold > 0 {
 			pause(ctx, hold)

@@ -15,7 +15,7 @@ import (
 func controlFaults() []fault {
 	const update = "UpdateDistribution"
 	trouble := func(name, words string, begin func(*cloudfront.Double, string)) fault {
-		return fault{name: name, area: "proxy", draw: func(p *proof, rng *rand.Rand) deed {
+		return fault{name: name, area: onProxy | onWatchdog, draw: func(p *proof, rng *rand.Rand) deed {
 			away, after := between(rng, 1500*time.Millisecond, 3*time.Second), between(rng, 500*time.Millisecond, 2*time.Second)
 			return deed{fmt.Sprintf("%s while karui is away for %v", words, away), func(ctx context.Context) error {
 				begin(p.system.front.control, p.system.front.role)
@@ -32,7 +32,7 @@ func controlFaults() []fault {
 		}}
 	}
 	return []fault{
-		{name: "kill-watchdog", area: "watchdog", draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "kill-watchdog", area: onWatchdog, draw: func(p *proof, rng *rand.Rand) deed {
 			away := between(rng, 100*time.Millisecond, 2*time.Second)
 			return deed{fmt.Sprintf("SIGKILL, started again after %v", away), func(ctx context.Context) error {
 				p.system.dog.end(syscall.SIGKILL, time.Minute)
@@ -40,7 +40,7 @@ func controlFaults() []fault {
 				return p.system.dog.start()
 			}}
 		}},
-		{name: "stop-watchdog", area: "watchdog", draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "stop-watchdog", area: onWatchdog, draw: func(p *proof, rng *rand.Rand) deed {
 			hold := between(rng, time.Second, 3*time.Second)
 			return deed{fmt.Sprintf("SIGSTOP for %v", hold), func(ctx context.Context) error {
 				p.system.dog.signal(syscall.SIGSTOP)

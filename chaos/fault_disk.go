@@ -17,10 +17,10 @@ import (
 // diskFaults are what happens to karui's cache.
 func diskFaults() []fault {
 	return []fault{
-		{name: "full-disk", area: "disk", needsDisk: true, draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "full-disk", area: onDisk, needsDisk: true, draw: func(p *proof, rng *rand.Rand) deed {
 			hold := between(rng, time.Second, 3*time.Second)
 			return deed{fmt.Sprintf("full for %v", hold), func(ctx context.Context) error {
-				ballast := filepath.Join(p.system.cache, "ballast")
+				ballast := filepath.Join(p.system.seen, "ballast")
 				if err := fill(ballast); err != nil {
 					return err
 				}
@@ -28,10 +28,10 @@ func diskFaults() []fault {
 				return os.Remove(ballast)
 			}}
 		}},
-		{name: "read-only-disk", area: "disk", needsDisk: true, draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "read-only-disk", area: onDisk, needsDisk: true, draw: func(p *proof, rng *rand.Rand) deed {
 			hold := between(rng, time.Second, 3*time.Second)
 			return deed{fmt.Sprintf("read-only for %v", hold), func(ctx context.Context) error {
-				thaw, err := freeze(filepath.Join(p.system.cache, "tmp"), filepath.Join(p.system.cache, "entries"))
+				thaw, err := p.freeze(filepath.Join(p.system.cache, "tmp"), filepath.Join(p.system.cache, "entries"))
 				defer thaw()
 				if err != nil {
 					return err
@@ -40,7 +40,7 @@ func diskFaults() []fault {
 				return nil
 			}}
 		}},
-		{name: "read-only-start", area: "proxy", needsDisk: true, draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "read-only-start", area: onProxy | onDisk, needsDisk: true, draw: func(p *proof, rng *rand.Rand) deed {
 			hold := between(rng, time.Second, 2*time.Second)
 			return deed{fmt.Sprintf("SIGKILL, started on a read-only disk, the same again after %v on a good one", hold), func(ctx context.Context) error {
 				p.killProxy()
@@ -53,12 +53,12 @@ func diskFaults() []fault {
 				return errors.Join(err, p.remount(0), p.startProxy(ctx))
 			}}
 		}},
-		{name: "corrupt-cache", area: "disk", draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "corrupt-cache", area: onDisk, draw: func(p *proof, rng *rand.Rand) deed {
 			seed := rng.Uint64()
 			return deed{"files of the cache exchanged for damaged ones while karui runs, three times", func(ctx context.Context) error {
 				rng := rand.New(rand.NewPCG(seed, 0))
 				for range 3 {
-					if err := damage(filepath.Join(p.system.cache, "entries"), rng, exchange); err != nil {
+					if err := p.damage(rng, exchange); err != nil {
 						return err
 					}
 					pause(ctx, 400*time.Millisecond)
@@ -66,11 +66,11 @@ func diskFaults() []fault {
 				return nil
 			}}
 		}},
-		{name: "corrupt-at-rest", area: "proxy", draw: func(p *proof, rng *rand.Rand) deed {
+		{name: "corrupt-at-rest", area: onProxy | onDisk, draw: func(p *proof, rng *rand.Rand) deed {
 			seed := rng.Uint64()
 			return deed{"SIGKILL, files of the cache damaged in place, started again", func(ctx context.Context) error {
 				p.killProxy()
-				err := damage(filepath.Join(p.system.cache, "entries"), rand.New(rand.NewPCG(seed, 0)), overwrite)
+				err := p.damage(rand.New(rand.NewPCG(seed, 0)), overwrite)
 				return errors.Join(err, p.startProxy(ctx))
 			}}
 		}},
@@ -98,39 +98,48 @@ func fill(name string) error {
 // freeze makes folders read-only for whoever opens something in them from now on,
 // until thaw. The disk as a whole cannot be, as long as karui has a file on it open
 // for writing, which its lock is.
-func freeze(folders ...string) (thaw func(), err error) {
+func (p *proof) freeze(folders ...string) (thaw func(), err error) {
 	var frozen []string
 	thaw = func() {
-		for _, folder := range frozen {
-			_ = unix.Unmount(folder, unix.MNT_DETACH) // it goes with the disk at the latest
-		}
+		_ = p.system.launch.run(func() error {
+			for _, folder := range frozen {
+				_ = unix.Unmount(folder, unix.MNT_DETACH) // it goes with the disk at the latest
+			}
+			return nil
+		})
 	}
-	for _, folder := range folders {
-		if err := unix.Mount(folder, folder, "", unix.MS_BIND, ""); err != nil {
-			return thaw, fmt.Errorf("make the cache read-only: %w", err)
+	const flags = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	err = p.system.launch.run(func() error {
+		for _, folder := range folders {
+			if err := unix.Mount(folder, folder, "", unix.MS_BIND, ""); err != nil {
+				return fmt.Errorf("make the cache read-only: %w", err)
+			}
+			frozen = append(frozen, folder)
+			if err := unix.Mount("", folder, "", flags, ""); err != nil {
+				return fmt.Errorf("make the cache read-only: %w", err)
+			}
 		}
-		frozen = append(frozen, folder)
-		if err := unix.Mount("", folder, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-			return thaw, fmt.Errorf("make the cache read-only: %w", err)
-		}
-	}
-	return thaw, nil
+		return nil
+	})
+	return thaw, err
 }
 
 // remount changes the flags of the cache's disk, which nobody may be writing to.
 func (p *proof) remount(flags uintptr) error {
-	err := unix.Mount("", p.system.cache, "", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|flags, "")
+	err := p.system.launch.run(func() error {
+		return unix.Mount("", p.system.cache, "", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|flags, "")
+	})
 	if err != nil {
 		return fmt.Errorf("remount the cache's disk: %w", err)
 	}
 	return nil
 }
 
-// damage does something to half of the files in a folder of entries, and writes
-// them back by put.
-func damage(folder string, rng *rand.Rand, put func(name string, b []byte) error) error {
+// damage does something to half of the files in the cache, and writes them back by
+// put.
+func (p *proof) damage(rng *rand.Rand, put func(name string, b []byte) error) error {
 	var previous string
-	err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(p.system.seen, "entries"), func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // karui removed it meanwhile
 		}
@@ -139,6 +148,9 @@ func damage(folder string, rng *rand.Rand, put func(name string, b []byte) error
 		}
 		err = damageFile(name, previous, rng, put)
 		previous = name
+		if err == nil {
+			p.rec.noteStruck(filesDamaged, 1)
+		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS) {
 			return nil
 		}

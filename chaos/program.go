@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -118,6 +117,9 @@ func (p *program) end(s syscall.Signal, limit time.Duration) (forced bool) {
 	}
 }
 
+// exitCode is that of a process that has ended.
+func (p *program) exitCode() int { return p.cmd.ProcessState.ExitCode() }
+
 // await waits until the process says that it would serve.
 func (p *program) await(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -186,37 +188,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// launcher starts processes from one thread that lives as long as it does: what
-// this program started must not outlive it, and the kernel's signal for that comes
-// when the *thread* that started them ends.
-type launcher struct {
-	work chan func()
-	done chan struct{}
-}
-
-func newLauncher() *launcher {
-	l := &launcher{work: make(chan func()), done: make(chan struct{})}
-	go func() {
-		defer close(l.done)
-		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
-		for f := range l.work {
-			f()
-		}
-	}()
-	return l
-}
-
-func (l *launcher) start(cmd *exec.Cmd) error {
-	result := make(chan error, 1)
-	l.work <- func() { result <- cmd.Start() }
-	return <-result
-}
-
-func (l *launcher) close() {
-	close(l.work)
-	<-l.done
 }
 
 // binaries are the two programs, built from this checkout.

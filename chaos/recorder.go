@@ -57,6 +57,7 @@ type recorder struct {
 	excluded int
 	problems []string
 	unknown  int // parts that nothing could be held against
+	struck   map[string]int
 	shares   []share
 }
 
@@ -74,6 +75,7 @@ func newRecorder(seed uint64, h *history, evidence string) *recorder {
 	return &recorder{
 		seed: seed, history: h, evidence: evidence, first: make(chan struct{}),
 		kinds: map[string]int{}, ways: map[string]int{}, statuses: map[int]int{}, outcomes: map[outcome]int{}, reasons: map[reason]int{},
+		struck: map[string]int{},
 	}
 }
 
@@ -130,10 +132,11 @@ func (r *recorder) answered(a *answer, got outcome) {
 	}
 }
 
-func (r *recorder) noteCut()      { r.note(func() { r.cut++ }) }
-func (r *recorder) noteRepeat()   { r.note(func() { r.repeated++ }) }
-func (r *recorder) noteExcluded() { r.note(func() { r.excluded++ }) }
-func (r *recorder) noteUnknown()  { r.note(func() { r.unknown++ }) }
+func (r *recorder) noteCut()                      { r.note(func() { r.cut++ }) }
+func (r *recorder) noteRepeat()                   { r.note(func() { r.repeated++ }) }
+func (r *recorder) noteExcluded()                 { r.note(func() { r.excluded++ }) }
+func (r *recorder) noteStruck(what string, n int) { r.note(func() { r.struck[what] += n }) }
+func (r *recorder) noteUnknown()                  { r.note(func() { r.unknown++ }) }
 
 func (r *recorder) note(f func()) {
 	r.mu.Lock()

@@ -45,7 +45,9 @@ type Report struct {
 	Faults  []faultSummary `json:"faults"`
 	History []*event       `json:"history"`
 	LeftOut []string       `json:"left_out"`
-	Shares  []share        `json:"share_of_variants"`
+	// Struck counts what the faults hit, where that is not certain before.
+	Struck map[string]int `json:"struck"`
+	Shares []share        `json:"share_of_variants"`
 
 	// Mails are those of the watchdog by what they say, Updates its calls by status.
 	Mails   map[string]int `json:"watchdog_mails"`
@@ -86,7 +88,7 @@ func (p *proof) report(files []*original) *Report {
 		Broken: rec.count, Reasons: rec.reasons, Evidence: rec.broken, Folder: rec.evidence,
 		Kinds: rec.kinds, Ways: rec.ways, Statuses: rec.statuses, Outcomes: rec.outcomes, Variants: p.check.variants,
 		Cut: rec.cut, Repeated: rec.repeated, Excluded: rec.excluded, Unknown: rec.unknown,
-		History: h.events, LeftOut: p.leftOut, Shares: rec.shares, Mails: p.system.front.swaps(), Updates: p.system.front.updates(),
+		History: h.events, LeftOut: p.leftOut, Struck: rec.struck, Shares: rec.shares, Mails: p.system.front.swaps(), Updates: p.system.front.updates(),
 		Aborts: p.system.front.aborted(), Problems: rec.problems,
 	}
 	for _, f := range files {
@@ -128,7 +130,15 @@ func (r *Report) emptiness() []string {
 	if r.Outcomes[gotOriginal] == 0 {
 		found = append(found, "no original was seen")
 	}
-	if away := r.away(); away >= leastAway && r.Mails["DEGRADED"] == 0 {
+	for what, names := range map[string][]string{
+		filesDamaged: {"corrupt-cache", "corrupt-at-rest"}, workersStruck: {"kill-workers", "stop-workers"},
+	} {
+		// Once, there may have been nothing yet.
+		if n := r.times(names...); n > 1 && r.Struck[what] == 0 {
+			found = append(found, fmt.Sprintf("%s: none, in %d faults", what, n))
+		}
+	}
+	if away := r.times("api-slow", "api-broken", "api-throttled"); away >= leastAway && r.Mails["DEGRADED"] == 0 {
 		found = append(found, fmt.Sprintf("karui was away %d times, and the watchdog never swapped", away))
 	}
 	if r.Excluded > r.Requests/5 {
@@ -141,10 +151,10 @@ func (r *Report) emptiness() []string {
 // watchdog that swapped nothing is one that does not work.
 const leastAway = 4
 
-// away counts the faults in which karui was away for long and the API took changes in the end.
-func (r *Report) away() (n int) {
+// times counts the faults of these names.
+func (r *Report) times(names ...string) (n int) {
 	for _, f := range r.Faults {
-		if slices.Contains([]string{"api-slow", "api-broken", "api-throttled"}, f.Name) {
+		if slices.Contains(names, f.Name) {
 			n += f.Count
 		}
 	}
@@ -199,6 +209,7 @@ func (r *Report) write(w io.Writer) {
 		}
 	}
 	say("\nwatchdog: mails %s; changes of the distribution by status %v\n", sorted(r.Mails), r.Updates)
+	say("struck: %s\n", sorted(r.Struck))
 	say("cut transfers: %d, cut again when repeated: %d (all of them under way in what was killed, stopped or cut)\n", r.Cut, r.Repeated)
 	say("excluded: %d error answers while the true origin was down for everybody\n", r.Excluded)
 	if r.Unknown > 0 {

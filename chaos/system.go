@@ -23,9 +23,10 @@ type system struct {
 	dog    *program
 	launch *launcher
 
-	// cache is karui's cache folder, on a small disk of its own where disk is true.
-	cache string
-	disk  bool
+	// cache is karui's cache folder, on a small disk of its own where disk is true;
+	// seen is the same folder as this program sees it.
+	cache, seen string
+	disk        bool
 	// noDisk says why there is none.
 	noDisk string
 
@@ -125,7 +126,7 @@ func (s *system) close() {
 	}
 	if s.disk {
 		// Whoever still reads there has been killed; the mount goes when they are gone.
-		_ = unix.Unmount(s.cache, unix.MNT_DETACH)
+		_ = s.launch.run(func() error { return unix.Unmount(s.cache, unix.MNT_DETACH) })
 	}
 	if s.log != nil {
 		_ = s.log.Close()
@@ -136,7 +137,10 @@ func (s *system) close() {
 // mount gives the cache a small disk of its own, which needs root, or a user
 // namespace in which this program counts as root.
 func (s *system) mount() {
-	err := unix.Mount("karui-chaos", s.cache, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("size=%d,mode=0700", diskSize))
+	s.seen = s.launch.root + s.cache
+	err := s.launch.run(func() error {
+		return unix.Mount("karui-chaos", s.cache, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("size=%d,mode=0700", diskSize))
+	})
 	if err != nil {
 		s.noDisk = fmt.Sprintf("no small disk could be mounted for the cache: %v", err)
 		return

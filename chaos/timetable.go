@@ -33,7 +33,7 @@ func (t *timetable) next() (deeds []named, calm time.Duration) {
 		t.at = 0
 	}
 	now := t.kinds[t.at : t.at+1]
-	if t.at+1 < len(t.kinds) && t.kinds[t.at].area != t.kinds[t.at+1].area && t.rng.IntN(3) == 0 {
+	if t.at+1 < len(t.kinds) && t.kinds[t.at].area&t.kinds[t.at+1].area == 0 && t.rng.IntN(3) == 0 {
 		now = t.kinds[t.at : t.at+2]
 	}
 	t.at += len(now)
