@@ -32,7 +32,7 @@ func breaches(q request, a *reply) []string {
 	var found []string
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
 
-	for _, name := range []string{"Content-Type", "Content-Length", "Etag", "Cache-Control", "Date", "X-Karui", "X-Karui-Saved", "Content-Disposition"} {
+	for _, name := range []string{"Content-Type", "Content-Length", "Etag", "Cache-Control", "Date", "X-Karui", "X-Karui-Saved", "X-Karui-Kept", "Content-Disposition"} {
 		if n := len(a.header.Values(name)); n > 1 {
 			say("%d fields named %s", n, name)
 		}
@@ -65,12 +65,14 @@ func breaches(q request, a *reply) []string {
 		say("a convertible path without Vary: Accept")
 	}
 	// A stale original is marked like a stale variant; the type tells them apart.
-	variant := a.status == http.StatusOK && (a.karui() == "hit" || a.karui() == "wait" || a.karui() == "stale" && a.header.Get("Content-Type") == "image/webp")
+	kind := a.header.Get("Content-Type")
+	made := slices.Contains([]string{"image/webp", "image/avif", "image/heic"}, kind)
+	variant := a.status == http.StatusOK && (a.karui() == "hit" || a.karui() == "wait" || a.karui() == "stale" && made)
 	if variant {
-		if a.header.Get("Content-Type") != "image/webp" {
-			say("a variant of type %q", a.header.Get("Content-Type"))
+		if !made {
+			say("a variant of type %q", kind)
 		}
-		if !strings.Contains(q.field("Accept"), "image/webp") {
+		if !strings.Contains(q.field("Accept"), kind) {
 			say("a variant for a viewer that did not ask for one")
 		}
 		if tag := a.header.Get("Etag"); !strings.HasPrefix(tag, `"k-`) || !strings.HasSuffix(tag, `"`) {

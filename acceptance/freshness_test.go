@@ -222,7 +222,7 @@ func TestRefreshWithoutValidatorsStillFindsChanges(t *testing.T) {
 
 func TestRefreshThatFindsItGoneDeletesTheVariant(t *testing.T) {
 	t.Parallel()
-	for _, status := range []int{401, 403, 404, 410} {
+	for _, status := range []int{301, 302, 401, 403, 404, 410, 451} {
 		t.Run(itoa(status), func(t *testing.T) {
 			t.Parallel()
 			origin := origintest.New(t)

@@ -87,7 +87,7 @@ func Load[T any](defaults T, o Options) (*Result[T], error) {
 	fromEnv := d.readEnv(root, o)
 	fromFlags := d.readFlags(root, o.Flags)
 	if d.hopeless {
-		return nil, errors.Join(d.problems...)
+		return nil, d.failure()
 	}
 
 	result := &Result[T]{places: d.places}
@@ -105,10 +105,20 @@ func Load[T any](defaults T, o Options) (*Result[T], error) {
 	if len(d.problems) > 0 {
 		// In the order of the file, as far as there is one.
 		slices.SortStableFunc(d.problems, func(a, b error) int { return line(a) - line(b) })
-		return nil, errors.Join(d.problems...)
+		return nil, d.failure()
 	}
 	result.Warnings = d.warnings
 	return result, nil
+}
+
+// failure joins all mistakes. What would only have been warned about comes last: a
+// misspelt variable may be the very reason for a mistake.
+func (d *decoder) failure() error {
+	all := d.problems
+	for _, w := range d.warnings {
+		all = append(all, errors.New("warning: "+w))
+	}
+	return errors.Join(all...)
 }
 
 // leaves are values of the keys that are not sections, already of their final types.

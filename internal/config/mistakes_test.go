@@ -148,3 +148,24 @@ func TestKey(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestInvisibleCharactersInKeysAreNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"\u3000count: 5":        "it holds a full-width space (U+3000), which YAML takes as a part of the key: write plain spaces; did you mean count?",
+		"cou\u00a0nt: 5":        "a no-break space (U+00A0)",
+		"count\u200b: 5":        "the invisible character U+200B",
+		"sites:\n- \u3000id: x": "a full-width space (U+3000)",
+	} {
+		_, err := load(t, text, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestWarningsStandBesideMistakes(t *testing.T) {
+	_, err := load(t, "count: x", []string{"T_COUTN=5"})
+	if err == nil || !strings.Contains(err.Error(), "count is") || !strings.Contains(err.Error(), "\nwarning: environment variable T_COUTN") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,7 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/agnivade/levenshtein"
 	"go.yaml.in/yaml/v3"
@@ -15,18 +18,46 @@ func (r *reader) unknown(s *section, n *yaml.Node, key string) {
 		names = append(names, f.name)
 	}
 	what := "is not a known key"
-	hint := nearestWord(n.Value, names)
+	word := n.Value
+	if strange := strings.IndexFunc(word, invisible); strange >= 0 {
+		r0, _ := utf8.DecodeRuneInString(word[strange:])
+		word = strings.Map(func(r rune) rune {
+			if invisible(r) {
+				return -1
+			}
+			return r
+		}, word)
+		what = fmt.Sprintf("is not a known key: it holds %s, which YAML takes as a part of the key: write plain spaces", naming(r0))
+	}
+	hint := nearestWord(word, names)
 	switch {
 	case hint != "":
 		hint = Key(key, hint)
 		r.guessed[hint] = true
 	case s == r.root || key != "":
-		hint = elsewhere(n.Value, r.root.keys())
+		hint = elsewhere(word, r.root.keys())
 	}
 	if hint != "" {
 		what += "; did you mean " + hint + "?"
 	}
 	r.say(n, full, what)
+}
+
+// invisible tells whether a character looks like nothing, or like a space, and is
+// none for YAML.
+func invisible(r rune) bool {
+	return r > unicode.MaxASCII && (unicode.IsSpace(r) || unicode.In(r, unicode.Cf))
+}
+
+// naming gives what to call an invisible character.
+func naming(r rune) string {
+	switch r {
+	case '\u3000':
+		return "a full-width space (U+3000)"
+	case '\u00a0':
+		return "a no-break space (U+00A0)"
+	}
+	return fmt.Sprintf("the invisible character %U", r)
 }
 
 // nearestWord picks the candidate that takes the fewest changes, and none that

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -115,9 +116,23 @@ func listen(ctx context.Context, key, address string) (net.Listener, error) {
 	var c net.ListenConfig
 	l, err := c.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s (%s): %w", address, key, err)
+		return nil, fmt.Errorf("listen on %s (%s): %w%s", address, key, err, remedy(err, address))
 	}
 	return l, nil
+}
+
+// remedy says what to do about an address that cannot be listened on.
+func remedy(err error, address string) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		_, port, _ := net.SplitHostPort(address) // it was listened on
+		return fmt.Sprintf(": another program has it, perhaps another karui; end that one (`ss -ltnp 'sport = :%s'` shows it) or choose another address", port)
+	case errors.Is(err, syscall.EACCES):
+		return ": ports below 1024 need the capability CAP_NET_BIND_SERVICE; give it, or choose another port"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return ": this machine does not have the address; leave the host out to listen on all it has"
+	}
+	return ""
 }
 
 // build makes the parts.

@@ -482,3 +482,23 @@ func TestLogHasDurationsAsText(t *testing.T) {
 	}
 	t.Error("the cache was not loaded")
 }
+
+func TestTakenAddressComesWithARemedy(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	for address, want := range map[string]string{
+		taken.Addr().String(): "another program has it, perhaps another karui; end that one (`ss -ltnp 'sport = :" + port + "'`",
+		"192.0.2.1:0":         "this machine does not have the address",
+	} {
+		c := testConfig(t, origintest.New(t))
+		c.Listen = address
+		err := Run(t.Context(), Options{Config: c, Log: io.Discard})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "(listen)") {
+			t.Errorf("%s: %v, want %q", address, err, want)
+		}
+	}
+}

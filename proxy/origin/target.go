@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -35,6 +36,8 @@ func parseEndpoint(raw, host string) (endpoint, error) {
 		return endpoint{}, errors.New("holds a user name: send an Authorization header by `headers` instead")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return endpoint{}, errors.New("holds a query or a fragment: leave it out")
+	case !validPort(u.Port()):
+		return endpoint{}, fmt.Errorf("has the port %s: ports go from 1 to 65535", u.Port())
 	}
 	e := endpoint{scheme: u.Scheme, addr: u.Host, base: strings.TrimRight(u.EscapedPath(), "/"), host: host}
 	if e.host == "" {
@@ -44,6 +47,12 @@ func parseEndpoint(raw, host string) (endpoint, error) {
 		return endpoint{}, err
 	}
 	return e, nil
+}
+
+// validPort tells whether a port can be dialled; none is the scheme's.
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 // asciiHost writes an international name the way it stands in a Host header.

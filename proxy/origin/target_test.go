@@ -140,7 +140,7 @@ func FuzzTarget(f *testing.F) {
 
 func TestURLsThatCannotBeDialledAreRefused(t *testing.T) {
 	for _, url := range []string{
-		"", "origin.example.com", "ftp://a", "s3://bucket/prefix", "http://", "http:///x", "https://user:pw@a", "http://a?b", "http://a/?", "http://a#b", "http://a b", "http://a:b",
+		"", "origin.example.com", "ftp://a", "s3://bucket/prefix", "http://", "http:///x", "https://user:pw@a", "http://a?b", "http://a/?", "http://a#b", "http://a b", "http://a:b", "http://a:65536", "https://a:0", "http://[::1]:99999",
 	} {
 		_, err := New(Options{Config: testConfig(), Place: PlaceConfig{Name: "p", URLs: []string{url}}})
 		if err == nil {
