@@ -39,6 +39,21 @@ func score(h hash, seed uint64, weight float64) float64 {
 	return weight / -math.Log(u)
 }
 
+// best is the volume with the highest score for a key.
+func best(h hash, vs []*volume) *volume {
+	first := vs[0]
+	if len(vs) == 1 {
+		return first
+	}
+	highest := score(h, first.seed, first.weight())
+	for _, v := range vs[1:] {
+		if s := score(h, v.seed, v.weight()); s > highest {
+			first, highest = v, s
+		}
+	}
+	return first
+}
+
 // rank orders volumes by their score for a key, the best first.
 func rank(h hash, vs []*volume) []*volume {
 	if len(vs) < 2 {

@@ -108,7 +108,7 @@ func (q *queue) fits(size int64) bool { return size <= q.room/2 }
 
 // put takes an entry in. It changes nothing when it gives an error.
 func (q *queue) put(h hash, e *Entry) error {
-	lane := q.lanes[rank(h, q.volumes)[0]]
+	lane := q.lanes[best(h, q.volumes)]
 	fetched := toNano(e.Meta.FetchStart)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -237,7 +237,7 @@ func (q *queue) overtake(h hash, at int64) {
 // stream looks whether a body that does not wait here may be written: not if its
 // lane is full, or something newer waits.
 func (q *queue) stream(h hash, fetched int64) error {
-	lane := q.lanes[rank(h, q.volumes)[0]]
+	lane := q.lanes[best(h, q.volumes)]
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch w := q.newest[h]; {

@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 
 	"karui/internal/config"
 	"karui/internal/units"
@@ -16,16 +17,29 @@ func (c Config) Validate(key string) error {
 		config.InRange(k("write_queue"), c.WriteQueue, 1<<20, units.Size(1<<40)),
 		c.Shared.Validate(k("shared")),
 	}
-	switch n := len(c.Volumes); {
-	case n == 0:
-		errs = append(errs, config.Invalid(k("volumes"), nil, "a list with one volume, such as [{ path: /var/cache/karui }]"))
-	case n > 1:
-		errs = append(errs, config.NotInThisVersion(config.Key(key, "volumes", 1), c.Volumes[1].Path, "more than one volume"))
+	if len(c.Volumes) == 0 {
+		errs = append(errs, config.Invalid(k("volumes"), nil, "a list of volumes, such as [{ path: /var/cache/karui }]"))
 	}
+	errs = append(errs, config.AtMost(k("volumes"), len(c.Volumes), maxVolumes))
 	for i, v := range c.Volumes {
 		errs = append(errs, v.Validate(config.Key(key, "volumes", i)))
+		for j, other := range c.Volumes[:i] {
+			if within(v.Path, other.Path) || within(other.Path, v.Path) {
+				errs = append(errs, config.Invalid(config.Key(key, "volumes", i, "path"), v.Path,
+					"outside of "+config.Key(key, "volumes", j, "path")+", which is "+other.Path))
+			}
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// maxVolumes is more than a machine has disks; each costs a few goroutines.
+const maxVolumes = 64
+
+// within says whether a path is another one or lies below it.
+func within(path, of string) bool {
+	path, of = filepath.Clean(path), filepath.Clean(of)
+	return path == of || strings.HasPrefix(path, of+"/")
 }
 
 // Validate checks one volume under its key.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -99,8 +100,12 @@ func summary(c server.Config) string {
 	if n := len(c.Edge.Secrets); n > 0 {
 		secret = fmt.Sprintf("edge secrets: %d", n)
 	}
-	return fmt.Sprintf("%s, hosts: %d, listens on %s, admin on %s, cache in %s (%s), %s",
-		sites, hosts, c.Listen, c.Admin.Listen, c.Cache.Volumes[0].Path, c.Cache.Volumes[0].MaxSize, secret)
+	volumes := make([]string, len(c.Cache.Volumes))
+	for i, v := range c.Cache.Volumes {
+		volumes[i] = fmt.Sprintf("%s (%s)", v.Path, v.MaxSize)
+	}
+	return fmt.Sprintf("%s, hosts: %d, listens on %s, admin on %s, cache in %s, %s",
+		sites, hosts, c.Listen, c.Admin.Listen, strings.Join(volumes, ", "), secret)
 }
 
 func newConfigPrintCommand() *cobra.Command {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"karui/cache"
 	"karui/internal/config"
 	"karui/proxy"
 )
@@ -13,9 +12,6 @@ var later = []string{"stress", "dial", "ping.stress_after", "ttl.degraded"}
 // default although this version does not act on them, so that a start can warn.
 func (c Config) WithoutEffect() []string {
 	keys := config.Under(config.Diff(DefaultConfig(), c), later...)
-	for i, v := range c.Cache.Volumes {
-		keys = append(keys, differing(config.Key("cache", "volumes", i), cache.DefaultVolume(), v, "weight", "class_weight")...)
-	}
 	for i, s := range c.Sites {
 		site := config.Key("sites", i)
 		keys = append(keys, differing(site, proxy.DefaultSite(), s, "classes", "distribution")...)

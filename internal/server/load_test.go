@@ -229,7 +229,7 @@ sites:
     origins: [{name: x, weight: 3, urls: [http://127.0.0.1]}]
     classes: [{match: "/banner/*", shed_first: true}]
 `)
-	want := []string{"stress.latency", "cache.volumes[0].weight", "sites[0].classes"}
+	want := []string{"stress.latency", "sites[0].classes"}
 	if got := r.Value.WithoutEffect(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
