@@ -32,6 +32,7 @@ func main() {
 type bench struct {
 	dir      string // removed at the end
 	karui    string // the program
+	photos   string // the folder of photographs
 	album    album
 	origin   *origin
 	peers    []string
@@ -57,6 +58,7 @@ var measurements = []measurement{
 	{"busy", busyTable},
 	{"slow", slowTable},
 	{"memory", memoryTable},
+	{"corpus", corpusTable},
 }
 
 type texts []string
@@ -102,7 +104,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	b := &bench{
 		classes: chosen, peers: peers, rounds: *rounds, mixes: counts,
-		out: stdout, words: stderr, markdown: *markdown, karui: *program,
+		out: stdout, words: stderr, markdown: *markdown, karui: *program, photos: *corpus,
 	}
 	if err := b.measure(ctx, *corpus, wanted); err != nil {
 		_, _ = fmt.Fprintf(stderr, "bench: %v\n", err)

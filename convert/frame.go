@@ -112,8 +112,13 @@ func (f frame) decode(kind byte, into any) error {
 	return nil
 }
 
+// gatherer writes several pieces with one call, as [net.UnixConn] does of its own.
+type gatherer interface {
+	writeAll(pieces [][]byte) error
+}
+
 // writeFrame sends one message. Body is not copied: the lead, the head and the body go out as one writev where the
-// connection can do that.
+// connection can do that, so that the other side is woken once.
 func writeFrame(w io.Writer, kind byte, head any, body []byte) error {
 	h, err := json.Marshal(head)
 	if err != nil {
@@ -129,6 +134,9 @@ func writeFrame(w io.Writer, kind byte, head any, body []byte) error {
 	bufs := net.Buffers{append(lead, h...)}
 	if len(body) > 0 {
 		bufs = append(bufs, body)
+	}
+	if g, ok := w.(gatherer); ok {
+		return g.writeAll(bufs)
 	}
 	_, err = bufs.WriteTo(w)
 	return err

@@ -29,6 +29,30 @@ func WorkerMain(args []string) int {
 // poolFD is the file descriptor of a worker's end of the socket.
 const poolFD = 3
 
+// poolConn is a worker's end of the socket. It blocks: a worker has nothing else to do meanwhile.
+type poolConn struct{ *os.File }
+
+// writeAll implements gatherer.
+func (c poolConn) writeAll(pieces [][]byte) error {
+	for len(pieces) > 0 {
+		n, err := unix.Writev(poolFD, pieces)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("write to the pool: %w", err)
+		}
+		for len(pieces) > 0 && n >= len(pieces[0]) {
+			n -= len(pieces[0])
+			pieces = pieces[1:]
+		}
+		if len(pieces) > 0 {
+			pieces[0] = pieces[0][n:]
+		}
+	}
+	return nil
+}
+
 // isWorker reports whether a pool started this process: descriptor 3 is a socket.
 func isWorker() bool {
 	kind, err := unix.GetsockoptInt(poolFD, unix.SOL_SOCKET, unix.SO_TYPE)
@@ -39,7 +63,7 @@ func isWorker() bool {
 type handler func(j job, source []byte) (result, []byte)
 
 func workerMain(handle func(*engine) handler) int {
-	conn := os.NewFile(poolFD, "pool")
+	conn := poolConn{os.NewFile(poolFD, "pool")}
 	memory, err := strconv.ParseInt(os.Getenv(envMemory), 10, 64)
 	if err != nil || memory <= 0 {
 		fmt.Fprintf(os.Stderr, "worker: %s=%q is no number of bytes\n", envMemory, os.Getenv(envMemory))
