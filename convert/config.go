@@ -8,11 +8,13 @@ import (
 
 // Config is the section `convert` of karui.yaml.
 type Config struct {
-	// Workers is the number of conversions at a time, one process each; 0 means one per CPU.
+	// Workers is the number of conversions to WebP at a time, one process each; 0 means one per CPU. Beside these there
+	// are half as many, at least one, for AVIF and HEIC: see [Slow].
 	Workers int `yaml:"workers"`
 	// Timeout is the CPU time one conversion may take; its wall time is bounded by three times as much.
 	Timeout time.Duration `yaml:"timeout"`
-	// QueueWait is how long a conversion may wait for a free worker before it is given up.
+	// QueueWait is how long a conversion may wait for a free worker of its class before it is given up, or the next
+	// format is tried.
 	QueueWait time.Duration `yaml:"queue_wait"`
 	// MaxPixels bounds the pixels of one original, counted over all frames.
 	MaxPixels units.Pixels `yaml:"max_pixels"`

@@ -16,6 +16,11 @@
 //     sums, so that a change which leaves good codes behind goes unseen, as it does in a browser.
 //   - Every wait has an end: in the queue convert.queue_wait, in a worker convert.timeout of CPU time and three times
 //     that on the clock. Close returns when all workers and goroutines are gone.
+//   - AVIF and HEIC have workers and a queue of their own, as [Slow] codecs: whatever is asked of them, a conversion to
+//     WebP starts as if they were not there. Each of those workers has one processor, however many threads its encoder
+//     starts, and an eighth of what a worker for WebP gets of it when both want it.
+//   - An image is blamed (left alone for a day) only for what its own conversion did: not when its worker was gone
+//     before it had read it, was stopped from outside, or got too little of a busy machine.
 //   - A worker may not open files, use the network, start programs or signal others, where the kernel has seccomp; it
 //     ends with the process that started it, killed or not.
 //
