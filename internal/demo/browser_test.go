@@ -56,7 +56,7 @@ func openBrowser(t *testing.T, site string) *browser {
 	if err := chromedp.Listen(ctx, b.heard(u.Host)); err != nil {
 		t.Fatal(err)
 	}
-	limited, end := context.WithTimeout(ctx, 4*time.Minute)
+	limited, end := context.WithTimeout(ctx, 8*time.Minute)
 	t.Cleanup(end)
 	b.ctx = limited
 	call(b, network.Enable, network.EnableParams{})
@@ -181,8 +181,8 @@ func TestBrowser(t *testing.T) {
 	t.Parallel()
 	demo := startDemo(t)
 	b := openBrowser(t, demo.url+"/")
-	b.until(30*time.Second, allShown)
-	b.until(30*time.Second, pageFormats+`.split(' ').filter(f => f === 'WebP').length >= 2`)
+	b.until(90*time.Second, allShown)
+	b.until(90*time.Second, pageFormats+`.split(' ').filter(f => f === 'WebP').length >= 2`)
 	// From now on somebody looks all the time whether an image is missing.
 	b.lookOn()
 
@@ -192,35 +192,35 @@ func TestBrowser(t *testing.T) {
 
 	t.Log("as a browser without WebP")
 	b.do(chromedp.Click(`input[name=as][value=plain]`), chromedp.WaitVisible("body[data-as=plain]"))
-	b.until(30*time.Second, allShown+` && `+pageFormats+` === 'JPEG PNG PNG GIF'`)
+	b.until(90*time.Second, allShown+` && `+pageFormats+` === 'JPEG PNG PNG GIF'`)
 	b.do(chromedp.Click(`input[name=as][value=webp]`), chromedp.WaitVisible("body[data-as=webp]"))
-	b.until(30*time.Second, allShown+` && `+pageFormats+`.includes('WebP')`)
+	b.until(90*time.Second, allShown+` && `+pageFormats+`.includes('WebP')`)
 	b.lookOn()
 
 	t.Log("rehearse")
 	b.click("#do-rehearse")
-	b.until(60*time.Second, `(document.getElementById('rehearsal-title') || {}).textContent?.includes('passed') === true`)
+	b.until(90*time.Second, `(document.getElementById('rehearsal-title') || {}).textContent?.includes('passed') === true`)
 
 	t.Log("stop the proxy")
 	b.click("#do-stop")
-	b.until(20*time.Second, `document.querySelector('h1').textContent.includes('karui is down')`)
-	b.until(20*time.Second, `Number(document.getElementById('failovers').textContent) > 0`)
-	b.until(20*time.Second, pageFormats+` === 'JPEG PNG PNG GIF'`)
+	b.until(90*time.Second, `document.querySelector('h1').textContent.includes('karui is down')`)
+	b.until(90*time.Second, `Number(document.getElementById('failovers').textContent) > 0`)
+	b.until(90*time.Second, pageFormats+` === 'JPEG PNG PNG GIF'`)
 	b.shoot("2-stage-1")
-	b.until(60*time.Second, `document.querySelector('.way').dataset.order === 'origin'`)
-	b.until(60*time.Second, `document.querySelector('.mails')?.textContent.includes('DEGRADED') === true`)
+	b.until(90*time.Second, `document.querySelector('.way').dataset.order === 'origin'`)
+	b.until(90*time.Second, `document.querySelector('.mails')?.textContent.includes('DEGRADED') === true`)
 	b.shoot("3-stage-2")
 
 	t.Log("the mail can be read, and stays open")
 	b.click(`.mails details summary`)
-	b.until(5*time.Second, `document.querySelector('.mails details').open && document.querySelector('.mails details pre').textContent.includes('The true origin was put first')`)
+	b.until(30*time.Second, `document.querySelector('.mails details').open && document.querySelector('.mails details pre').textContent.includes('The true origin was put first')`)
 
 	t.Log("heal")
 	b.click("#do-heal")
 	b.until(90*time.Second, `document.querySelector('.way').dataset.order === 'karui'`)
-	b.until(60*time.Second, pageFormats+`.split(' ').filter(f => f === 'WebP').length >= 2`)
-	b.until(20*time.Second, `document.querySelector('.mails').textContent.includes('RESTORED')`)
-	b.until(20*time.Second, `document.querySelector('h1').textContent === 'All is well.'`)
+	b.until(90*time.Second, pageFormats+`.split(' ').filter(f => f === 'WebP').length >= 2`)
+	b.until(90*time.Second, `document.querySelector('.mails').textContent.includes('RESTORED')`)
+	b.until(90*time.Second, `document.querySelector('h1').textContent === 'All is well.'`)
 	b.shoot("4-healed")
 
 	if missing := eval[[]string](b, `window.missing`); len(missing) > 0 {

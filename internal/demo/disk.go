@@ -91,13 +91,3 @@ func empty(dir string) error {
 	}
 	return nil
 }
-
-// usage is how much of the disk is used, in bytes. ok is false when it cannot be
-// read.
-func usage(dir string) (used, size int64, ok bool) {
-	var st unix.Statfs_t
-	if unix.Statfs(dir, &st) != nil || st.Blocks == 0 {
-		return 0, 0, false
-	}
-	return int64(st.Blocks-st.Bfree) * st.Bsize, int64(st.Blocks) * st.Bsize, true
-}

@@ -28,7 +28,7 @@ type edgeSide struct {
 func (e *edgeSide) open(proxy, origin string, n *numbers) error {
 	sample, err := edge.StartSample(edge.SampleOptions{
 		Proxy: proxy, Origin: origin,
-		Header: []cloudfront.Header{{Name: routingHeader, Value: siteID}, {Name: secretHeader, Value: e.secret}},
+		Header: []cloudfront.Header{{Name: routingHeader, Value: siteID}, {Name: keyHeader, Value: e.secret}},
 		// Longer than karui waits for the origin, and shorter than it is slow.
 		ProxyTimeout: responseTimeout, OriginTimeout: 10 * time.Second,
 		MaxTTL:  edgeTTL,

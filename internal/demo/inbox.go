@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"mime"
@@ -12,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"encoding/base64"
 
 	"github.com/emersion/go-smtp"
 )

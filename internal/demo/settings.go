@@ -39,7 +39,7 @@ const (
 const (
 	siteID        = "shop"
 	routingHeader = "X-Routing"
-	secretHeader  = "X-Karui-Key"
+	keyHeader     = "X-Karui-Key"
 )
 
 // quoted is a string as YAML and JSON write it.
