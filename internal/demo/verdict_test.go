@@ -114,9 +114,9 @@ func TestMembersStandInTheOrderOfTheEdge(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	f.AtEdge = orderOrigin
-	f.Recent.Failovers = 1
+	f.Recent.Failovers, f.Recent.Ways[wayKarui] = 3, 1
 	m := f.members()
-	if m[0].Name != "origin" || m[0].Rank != "first" || m[1].LaneTone != toneWarn || m[0].LaneTone != tonePlain {
+	if m[0].Name != "origin" || m[0].Rank != "first" || m[1].LaneTone != toneWarn || m[1].Count != 1 || m[0].LaneTone != tonePlain {
 		t.Errorf("%+v", m)
 	}
 }

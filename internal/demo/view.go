@@ -117,19 +117,17 @@ func (f facts) members() []member {
 		Name: "origin", Title: "Origin", Count: f.Recent.Ways[wayOrigin], State: f.originWords(), LaneTone: tonePlain,
 		Text: "the site’s own server, has the originals",
 	}
-	if f.Recent.Failovers > 0 {
-		if f.AtEdge == orderOrigin {
-			karui.LaneTone = toneWarn
-		} else {
-			origin.LaneTone = toneWarn
-		}
-	}
-	karui.Rank, origin.Rank = "first", "if that fails"
+	first, second := &karui, &origin
 	if f.AtEdge == orderOrigin {
-		karui.Rank, origin.Rank = "if that fails", "first"
-		return []member{origin, karui}
+		first, second = &origin, &karui
 	}
-	return []member{karui, origin}
+	first.Rank, second.Rank = "first", "if that fails"
+	// In the seconds after a swap, some of its answers are from before.
+	second.Count = min(second.Count, f.Recent.Failovers)
+	if second.Count > 0 {
+		second.LaneTone = toneWarn
+	}
+	return []member{*first, *second}
 }
 
 func (f facts) orderWords() string {
