@@ -121,13 +121,52 @@ func (x *exchange) fromVariant(f fetch, wanted []header.Format, s searched, vali
 		}
 		x.p.refresh(x.set, f, wanted)
 		rep.did, rep.cacheControl = didStale, ttl.ShortAge(freshness, now)
-	case s.unknown:
+	case s.unknown && x.p.hasOriginal(x.set, f):
 		// It stands in only once the viewer has waited for the better one.
 		return false
+	case s.unknown:
+		// Only the origin has what the better one is made of, and what is here is no
+		// worse for that.
+		x.p.refresh(x.set, f, wanted)
+		rep.did, rep.cacheControl = didHit, ttl.ShortAge(freshness, now)
 	case s.resting:
 		rep.did, rep.cacheControl = didHit, ttl.ShortAge(freshness, now)
 	default:
 		rep.did, rep.cacheControl = didHit, ttl.LongAge(freshness, now)
+	}
+	x.negotiated = true
+	x.send(rep)
+	return true
+}
+
+// hasOriginal tells whether the original is at hand, to be converted at once.
+func (p *Proxy) hasOriginal(set *settings, f fetch) bool {
+	e, ok := p.find(f.form(formOriginal))
+	if !ok {
+		return false
+	}
+	defer closeEntry(e.Entry)
+	return e.record.kind == original && set.ttl.Left(e.record.freshness, p.now()) > 0
+}
+
+// standIn answers with whatever variant the cache has, where the better one's way
+// has failed.
+func (x *exchange) standIn(f fetch, wanted []header.Format) bool {
+	ttl, now := x.set.ttl, x.p.now()
+	s := x.p.search(f, wanted)
+	if s.variant.Entry == nil {
+		return false
+	}
+	defer closeEntry(s.variant.Entry)
+	freshness := s.variant.record.freshness
+	fresh := ttl.Left(freshness, now) > 0
+	if !fresh && !ttl.Usable(freshness, now) {
+		return false
+	}
+	rep := storedReply(s.variant, s.format)
+	rep.did, rep.cacheControl = didHit, ttl.ShortAge(freshness, now)
+	if !fresh {
+		rep.did = didStale
 	}
 	x.negotiated = true
 	x.send(rep)

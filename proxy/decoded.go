@@ -3,7 +3,6 @@ package proxy
 import (
 	"hash/maphash"
 	"sync/atomic"
-	"unsafe"
 )
 
 // Bounds of what is decoded ahead: some megabytes for the hottest entries. What is
@@ -33,9 +32,9 @@ func (d *decodedRecords) of(attributes []byte) (*record, error) {
 	if len(attributes) == 0 || len(attributes) > decodedMost {
 		return decodeRecord(attributes)
 	}
-	start := unsafe.SliceData(attributes)
+	start := &attributes[0]
 	place := &d.places[maphash.Comparable(d.seed, start)%decodedPlaces]
-	if known := place.Load(); known != nil && unsafe.SliceData(known.attributes) == start && len(known.attributes) == len(attributes) {
+	if known := place.Load(); known != nil && &known.attributes[0] == start && len(known.attributes) == len(attributes) {
 		return known.record, nil
 	}
 	r, err := decodeRecord(attributes)

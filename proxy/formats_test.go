@@ -13,6 +13,7 @@ import (
 
 	"karui/convert"
 	"karui/convert/header"
+	"karui/internal/origintest"
 )
 
 // several is a Converter of several formats, which decides by the name that a
@@ -453,4 +454,70 @@ func TestUnreadablePictureIsDecodedOnce(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d conversions were tried, want one", n)
 	}
+}
+
+// A variant that is there is answered although the better format's original is
+// gone from the cache and cannot be fetched.
+func TestVariantOutlivesItsOriginal(t *testing.T) {
+	for name, trouble := range map[string]func(*rig){
+		"refused": func(r *rig) { r.origin.Refuse() },
+		"500":     func(r *rig) { r.origin.Set("/a.jpg", origintest.Text(500, "text/plain", "")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			converter := newSeveral(func(header.Format, []byte) convert.Code { return convert.Converted })
+			r := newRig(t, withFormats("avif", "webp"), withConverter(converter), standing())
+			jpg := photo(t, 64, 1)
+			answer := jpegAnswer(jpg)
+			r.origin.Set("/a.jpg", answer)
+			r.get("/a.jpg", accepting(header.WebP))
+			r.idle()
+			site := r.proxy.set.Load().sites[0]
+			f := site.fetch(targetOf("/a.jpg"), http.Header{})
+			if err := r.cache.Delete(f.form(formOriginal), r.clock.now()); err != nil {
+				t.Fatal(err)
+			}
+			trouble(r)
+			short := map[string]string{"X-Karui": "hit", "Cache-Control": "public, max-age=10"}
+			for range 3 {
+				r.want(r.get("/a.jpg", accepting(header.AVIF, header.WebP)), 200, made(header.WebP, jpg), short)
+				r.idle()
+			}
+			r.want(r.get("/a.jpg", accepting(header.WebP)), 200, made(header.WebP, jpg), map[string]string{"X-Karui": "hit", "Cache-Control": "public, max-age=86400"})
+			if n := r.origin.Count("/a.jpg"); n > 2 {
+				t.Errorf("the origin was asked %d times: an origin in trouble is asked once in a short lifetime", n)
+			}
+			if name == "refused" {
+				r.origin.Resume()
+			}
+			r.origin.Set("/a.jpg", answer)
+			r.clock.passSeconds(11)
+			r.get("/a.jpg", accepting(header.AVIF, header.WebP))
+			r.idle()
+			r.want(r.get("/a.jpg", accepting(header.AVIF, header.WebP)), 200, made(header.AVIF, jpg), map[string]string{"X-Karui": "hit"})
+		})
+	}
+}
+
+// A format that the site does not list for a while must not come back with the
+// picture of before.
+func TestFormatThatIsListedAgain(t *testing.T) {
+	converter := newSeveral(func(header.Format, []byte) convert.Code { return convert.Converted })
+	r := newRig(t, withFormats("avif", "webp"), withConverter(converter), standing())
+	list := func(names ...string) {
+		sites := slices.Clone(r.settings.Sites)
+		sites[0].Config.Formats = names
+		r.settings.Sites = sites
+		r.proxy.Reload(r.settings)
+	}
+	before, after := photo(t, 64, 1), photo(t, 64, 2)
+	r.origin.Set("/a.jpg", validated(before, `"v1"`, field("Cache-Control", "max-age=60")))
+	r.get("/a.jpg", accepting(header.AVIF))
+	r.idle()
+	list("webp")
+	r.origin.Set("/a.jpg", validated(after, `"v2"`, field("Cache-Control", "max-age=60")))
+	r.clock.passSeconds(61)
+	r.get("/a.jpg", accepting())
+	r.idle()
+	list("avif", "webp")
+	r.want(r.get("/a.jpg", accepting(header.AVIF)), 200, after, map[string]string{"X-Karui": "miss"})
 }

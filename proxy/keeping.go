@@ -43,8 +43,12 @@ func (p *Proxy) forget(f fetch, at time.Time) {
 	p.forgetVariants(f, at)
 }
 
+// variantFormats are all that variants may have been made of, whatever the site
+// lists now: it may list more again tomorrow.
+var variantFormats = []header.Format{header.AVIF, header.HEIC, header.WebP}
+
 func (p *Proxy) forgetVariants(f fetch, at time.Time) {
-	for _, format := range f.site.formats {
+	for _, format := range variantFormats {
 		p.drop(f.form(format.String()), at)
 	}
 }
@@ -83,7 +87,7 @@ func before(start time.Time) time.Time { return start.Add(-1) }
 // confirm gives the variants and markers that were made of an original its
 // present life and fields, and removes those of another original.
 func (p *Proxy) confirm(set *settings, f fetch, r *record, start time.Time) {
-	for _, format := range f.site.formats {
+	for _, format := range variantFormats {
 		key := f.form(format.String())
 		e, ok := p.find(key)
 		if !ok {
@@ -113,7 +117,7 @@ func (r *record) follow(original *record, path string, format header.Format) *re
 // align gives variants that were stored after their original was last confirmed
 // the life of the original.
 func (p *Proxy) align(f fetch, held found) {
-	for _, format := range f.site.formats {
+	for _, format := range variantFormats {
 		e, ok := p.find(f.form(format.String()))
 		if !ok {
 			continue

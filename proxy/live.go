@@ -23,7 +23,9 @@ func (x *exchange) fromFlight(f fetch, wanted []header.Format, h *flight.Handle,
 		x.alone(f)
 		return
 	case err != nil:
-		x.unreachable(err)
+		if !x.standIn(f, wanted) {
+			x.unreachable(err)
+		}
 		return
 	}
 	b, _ := h.State().(*board)
@@ -35,7 +37,9 @@ func (x *exchange) fromFlight(f fetch, wanted []header.Format, h *flight.Handle,
 	short := x.set.ttl.ShortAge(rules.ParseFreshness(head.Header, head.Start), x.p.now())
 	switch {
 	case r == rowUnavailable:
-		x.unavailable(becauseOrigin)
+		if !x.standIn(f, wanted) {
+			x.unavailable(becauseOrigin)
+		}
 	case r == rowImage && h.Shared():
 		x.fromOriginal(f, wanted, h, head, b)
 	case r == rowGone:
@@ -92,7 +96,9 @@ func (x *exchange) fromOriginal(f fetch, wanted []header.Format, h *flight.Handl
 		if err == nil {
 			err = errors.New("the work on the answer ended early")
 		}
-		x.unreachable(err)
+		if !x.standIn(f, wanted) {
+			x.unreachable(err)
+		}
 		return
 	}
 	ttl, rec := x.set.ttl, known.record
@@ -125,7 +131,9 @@ func (x *exchange) fromOriginal(f fetch, wanted []header.Format, h *flight.Handl
 	}
 	if err := failed(h.Flight()); err != nil {
 		// Nothing was sent yet, so nothing needs to be cut off.
-		x.unreachable(err)
+		if !x.standIn(f, wanted) {
+			x.unreachable(err)
+		}
 		return
 	}
 	rep := reply{

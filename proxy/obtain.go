@@ -43,7 +43,12 @@ func (j *job) obtain(ctx context.Context) (response *origin.Response, err error)
 	j.fetch = j.p.simplify(j.fetch)
 	held, ok := j.p.find(j.fetch.form(formOriginal))
 	if !ok {
-		return j.p.ask(ctx, j.fetch.site, j.fetch.request())
+		response, err = j.p.ask(ctx, j.fetch.site, j.fetch.request())
+		if err != nil || overloaded(response.Status) {
+			// For those whose refresh this was, see fromVariant.
+			j.p.resting.rest(j.fetch.key, j.set.ttl.Short)
+		}
+		return response, err
 	}
 	response, err = j.withHeld(ctx, held)
 	if j.board.replayed == nil {
