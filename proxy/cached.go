@@ -139,8 +139,12 @@ func (x *exchange) fromVariant(f fetch, wanted []header.Format, s searched, vali
 	return true
 }
 
-// hasOriginal tells whether the original is at hand, to be converted at once.
+// hasOriginal tells whether the original is at hand, in the cache or on its way, so
+// that nobody has to wait for the origin.
 func (p *Proxy) hasOriginal(set *settings, f fetch) bool {
+	if fl := p.flights.Known(f.key); fl != nil && fl.Head() != nil {
+		return true
+	}
 	e, ok := p.find(f.form(formOriginal))
 	if !ok {
 		return false

@@ -101,6 +101,14 @@ func (g *Group[K]) Join(ctx context.Context, key K, req Request) *Handle {
 	return g.launch(ctx, fetchCtx, f, req)
 }
 
+// Known gives the flight that a Join with the key would make the caller a viewer
+// of, nil if it would start one.
+func (g *Group[K]) Known(key K) *Flight {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.flights[key]
+}
+
 // Alone fetches for one viewer only: for requests that must not be shared, and
 // for those who got ErrNotShared. The fetch goes at the viewer's pace and ends
 // with it. The handle must be closed.
