@@ -19,9 +19,13 @@ import (
 // limits are those of production in a smaller measure.
 var limits = origin.Config{Deadline: 2 * time.Second, Connect: time.Second, Idle: 2 * time.Second, Total: 10 * time.Second}
 
-// handshake is how many times as dear a new TLS session is, roughly: its requests
-// are sent so much more slowly, or the drill would measure this machine.
-const handshake = 4
+// handshake is how many times as dear a new TLS session is, roughly: there are so
+// many fewer of its requests, sent so much more slowly, or the drill would measure
+// this machine. dear measurements at a time are enough.
+const (
+	handshake = 4
+	dear      = 2
+)
 
 // measure drills one cell.
 func measure(ctx context.Context, cell Cell, o Options) (_ Cell, err error) {

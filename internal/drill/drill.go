@@ -25,7 +25,8 @@ type Options struct {
 	// Rates are the shares of requests that a fault hits, over 0 and up to 1.
 	Rates  []float64
 	Levels []int
-	// Requests is how many are sent for each fault, rate and level. Default 500.
+	// Requests is how many are sent for each fault, rate and level, and a quarter of
+	// that where each needs a TLS session of its own. Default 500.
 	Requests int
 	// PerSecond is how many of them are sent in a second. Default 250.
 	PerSecond int
@@ -147,7 +148,11 @@ func Run(ctx context.Context, o Options, progress func(done, all int)) (Report, 
 	for _, f := range o.Faults {
 		for _, r := range o.Rates {
 			for _, l := range o.Levels {
-				jobs = append(jobs, Cell{Fault: f, Rate: r, Level: l, Requests: o.Requests})
+				n := o.Requests
+				if f == TLSError {
+					n = max(n/handshake, 1)
+				}
+				jobs = append(jobs, Cell{Fault: f, Rate: r, Level: l, Requests: n})
 			}
 		}
 	}
@@ -156,6 +161,7 @@ func Run(ctx context.Context, o Options, progress func(done, all int)) (Report, 
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	slots := make(chan struct{}, o.AtOnce)
+	few := make(chan struct{}, dear)
 	done := make([]bool, len(jobs))
 	finished := 0
 	for i := range jobs {
@@ -168,6 +174,10 @@ func Run(ctx context.Context, o Options, progress func(done, all int)) (Report, 
 		}
 		running.Go(func() {
 			defer func() { <-slots }()
+			if jobs[i].Fault == TLSError {
+				few <- struct{}{} // each one ends, also with ctx
+				defer func() { <-few }()
+			}
 			cell, err := measure(ctx, jobs[i], o)
 			mu.Lock()
 			defer mu.Unlock()

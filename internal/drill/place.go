@@ -56,7 +56,8 @@ func startPlace(fault Fault, rate float64, delay time.Duration, authority *autho
 		return nil, fmt.Errorf("start a place: %w", err)
 	}
 	if authority != nil {
-		p.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		// A resumed session would show no certificate at all.
+		p.tls = &tls.Config{MinVersion: tls.VersionTLS12, SessionTicketsDisabled: true, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			if p.hits(TLSError) {
 				return &authority.foreign, nil
 			}

@@ -78,10 +78,10 @@ type place struct {
 }
 
 // maxActive bounds the requests to one place that are under way, answers that are
-// being read included. It is over the default of limits.connections, so only
-// fetches that outlive their viewers come near it. A request that hangs holds
-// about 40 KiB.
-const maxActive = 12000
+// being read included. One that hangs holds about 40 KiB, so a place that hangs
+// entirely costs 240 MiB at most; what comes beyond is a 503, by which the edge
+// asks the true origin at once.
+const maxActive = 6000
 
 // NewPlaces checks the places; it dials nobody.
 func NewPlaces(o PlacesOptions) (*Places, error) {
