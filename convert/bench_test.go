@@ -30,6 +30,23 @@ func BenchmarkConvert(b *testing.B) {
 	}
 }
 
+// BenchmarkEffort makes WebP of the photos with each cheap effort, as far down the dial as goes.
+func BenchmarkEffort(b *testing.B) {
+	startVips(b)
+	for _, photo := range []struct{ name, path string }{
+		{"S", "photos/kodim01_q75_2x2.jpg"}, {"M", "photos/testdata__flower_cropped.jpg"}, {"L", ""},
+	} {
+		source := benchPhoto(b, photo.path)
+		for _, quality := range []int{50, 70, 80} {
+			_, plan := PlanWhole(source, webpOptions(quality), DefaultConfig())
+			for effort := range 3 {
+				plan.Effort = effort
+				b.Run(fmt.Sprintf("%s/quality=%d/effort=%d", photo.name, quality, effort), func(b *testing.B) { benchBare(b, source, plan) })
+			}
+		}
+	}
+}
+
 // startVips starts libvips in this process, as a worker does.
 func startVips(b *testing.B) {
 	b.Helper()

@@ -85,6 +85,8 @@ type Options struct {
 	Formats []header.Format
 	// Quality is the dial, 1..100; other values are taken as the nearest of these.
 	Quality int
+	// Effort is how hard WebP's encoder tries, 0..6; nil means [DefaultEffort]. Other formats have theirs.
+	Effort *int
 	// PNG is how PNG originals are compressed: PNGAuto (also for ""), PNGLossy or PNGLossless.
 	PNG string
 	// Keep names the metadata that variants keep; today only KeepCopyright.

@@ -116,7 +116,7 @@ func (e encoder) plan(info header.Info, opt Options, cfg Config) (plan Plan, ref
 	if info.Animated && !e.animates {
 		return plan, Decide(CannotAnimate, fmt.Sprintf("an animation, and %s is made of still pictures only", e.name)), false
 	}
-	plan = Plan{Source: info.Format, Target: e.format, Dial: dialFor(info, opt.Quality), Effort: e.effort}
+	plan = Plan{Source: info.Format, Target: e.format, Dial: dialFor(info, opt.Quality), Effort: e.effortFor(opt)}
 	plan.Quality = EncoderQuality(e.format, plan.Dial)
 	plan.KeepCopyright = slices.Contains(opt.Keep, KeepCopyright)
 	plan.CPU = e.cost(info, plan.Effort, plan.Quality, false)

@@ -225,3 +225,24 @@ func TestSettled(t *testing.T) {
 		}
 	}
 }
+
+func TestEffortIsChosenForWebPAlone(t *testing.T) {
+	plan := func(f header.Format, effort *int) Plan {
+		return MakePlan(photo(), 1<<20, Options{Formats: []header.Format{f}, Quality: 80, Effort: effort}, DefaultConfig())
+	}
+	for effort, want := range map[int]int{0: 0, 1: 1, 6: 6, 9: 6, -1: 0} {
+		if got := plan(header.WebP, &effort).Effort; got != want {
+			t.Errorf("WebP with effort %d is made with %d, want %d", effort, got, want)
+		}
+		if got := plan(header.AVIF, &effort).Effort; got != DefaultEffort(header.AVIF) {
+			t.Errorf("AVIF with WebP's effort %d is made with %d", effort, got)
+		}
+	}
+	if got := plan(header.WebP, nil).Effort; got != DefaultEffort(header.WebP) {
+		t.Errorf("WebP without an effort is made with %d", got)
+	}
+	least, most := 0, 6
+	if plan(header.WebP, &most).CPU <= plan(header.WebP, &least).CPU {
+		t.Error("an effort costs nothing")
+	}
+}

@@ -119,6 +119,14 @@ func DefaultEffort(f header.Format) int {
 	return e.effort
 }
 
+// effortFor returns how hard the encoder tries: only WebP's can be chosen.
+func (e encoder) effortFor(opt Options) int {
+	if e.format == header.WebP && opt.Effort != nil {
+		return min(max(*opt.Effort, 0), 6)
+	}
+	return e.effort
+}
+
 // EncoderQuality returns the number that the encoder of f takes for a level of the dial, 1..100. It never falls as
 // the level rises; levels outside are taken as the nearest inside, and unknown formats take the level itself.
 func EncoderQuality(f header.Format, dial int) int {
