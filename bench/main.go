@@ -48,17 +48,19 @@ type bench struct {
 type measurement struct {
 	name string
 	run  func(context.Context, *bench) error
+	// asked: only made when it is asked for, since it takes long.
+	asked bool
 }
 
 var measurements = []measurement{
-	{"convert", convertTable},
-	{"cached", cachedTable},
-	{"firstbyte", firstByteTable},
-	{"stampede", stampedeTable},
-	{"busy", busyTable},
-	{"slow", slowTable},
-	{"memory", memoryTable},
-	{"corpus", corpusTable},
+	{name: "convert", run: convertTable},
+	{name: "cached", run: cachedTable},
+	{name: "firstbyte", run: firstByteTable},
+	{name: "stampede", run: stampedeTable},
+	{name: "busy", run: busyTable},
+	{name: "slow", run: slowTable},
+	{name: "memory", run: memoryTable},
+	{name: "corpus", run: corpusTable, asked: true},
 }
 
 type texts []string
@@ -71,16 +73,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 3 && args[0] == bareCommand {
 		return serveBare(ctx, args[1], args[2], stderr)
 	}
-	names := make([]string, len(measurements))
-	for i, m := range measurements {
-		names[i] = m.name
+	var names, usual []string
+	for _, m := range measurements {
+		names = append(names, m.name)
+		if !m.asked {
+			usual = append(usual, m.name)
+		}
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	var peers texts
 	flags.Var(&peers, "peer", "a server that converts, `NAME=URL` with {origin} for the original's address; may be repeated")
 	sizes := flags.String("classes", "S,M,L", "which sizes of photographs are converted")
-	only := flags.String("only", strings.Join(names, ","), "which tables")
+	only := flags.String("only", strings.Join(usual, ","), "which tables of "+strings.Join(names, ", "))
 	rounds := flags.Int("rounds", 7, "rounds, in which all take turns; medians are printed")
 	corpus := flags.String("photos", "../shared/corpus/photos", "a `folder` of photographs; without one they are drawn")
 	program := flags.String("karui", "", "the karui to measure; built when empty")
