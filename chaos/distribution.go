@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/xml"
 	"fmt"
@@ -153,6 +154,13 @@ func subjectOf(raw []byte) string {
 		}
 	}
 	return ""
+}
+
+// degraded tells whether the true origin comes first in the group of images, which
+// is the first group of the document.
+func (f *front) degraded() bool {
+	d, _ := f.control.Distribution(distributionID)
+	return bytes.Index(d.Newest, []byte("<OriginId>origin<")) < bytes.Index(d.Newest, []byte("<OriginId>karui<"))
 }
 
 // updates counts the writes that the double answered, by status.

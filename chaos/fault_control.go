@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"syscall"
 	"time"
 
@@ -33,11 +35,20 @@ func controlFaults() []fault {
 	}
 	return []fault{
 		{name: "kill-watchdog", area: onWatchdog, draw: func(p *proof, rng *rand.Rand) deed {
-			away := between(rng, 100*time.Millisecond, 2*time.Second)
-			return deed{fmt.Sprintf("SIGKILL, started again after %v", away), func(ctx context.Context) error {
+			away, lost := between(rng, 100*time.Millisecond, 2*time.Second), rng.IntN(3) > 0
+			words := fmt.Sprintf("SIGKILL, started again after %v", away)
+			if lost { // which also ends its doubts after many swaps
+				words += ", without its state unless there is something to restore"
+			}
+			return deed{words, func(ctx context.Context) error {
 				p.system.dog.end(syscall.SIGKILL, time.Minute)
+				var err error
+				// Without its state it takes a swap of its own for somebody else's, and leaves it.
+				if lost && !p.system.front.degraded() {
+					err = os.RemoveAll(p.system.dogState)
+				}
 				pause(ctx, away)
-				return p.system.dog.start()
+				return errors.Join(err, p.system.dog.start())
 			}}
 		}},
 		{name: "stop-watchdog", area: onWatchdog, draw: func(p *proof, rng *rand.Rand) deed {

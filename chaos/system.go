@@ -30,6 +30,7 @@ type system struct {
 	// noDisk says why there is none.
 	noDisk string
 
+	dogState string // the watchdog's folder
 	settings string // karui's configuration file
 	address  string // where karui serves
 	admin    string // where its operators ask
@@ -44,7 +45,7 @@ const diskSize = 24 << 20
 // startSystem starts the origin, the edge, karui and the watchdog. Whoever gets a
 // system closes it.
 func startSystem(ctx context.Context, dir string, b binaries, o Options, files []*original, card []byte, surprised func(string)) (s *system, err error) {
-	s = &system{dir: dir, launch: newLauncher(), cache: filepath.Join(dir, "cache"), settings: filepath.Join(dir, "karui.yaml")}
+	s = &system{dir: dir, launch: newLauncher(), cache: filepath.Join(dir, "cache"), dogState: filepath.Join(dir, "watchdog"), settings: filepath.Join(dir, "karui.yaml")}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -204,7 +205,7 @@ sites:
     role_arn: %q
     external_id: %s
     max_swaps_per_day: 1000
-`, filepath.Join(s.dir, "watchdog"), s.front.api.URL, siteID, "http://"+s.address+"/ping.jpg", s.origin.direct.url()+"/favicon.ico",
+`, s.dogState, s.front.api.URL, siteID, "http://"+s.address+"/ping.jpg", s.origin.direct.url()+"/favicon.ico",
 		s.front.server.URL+nearPath+"000.jpg", distributionID, s.front.role, externalID)
 }
 
