@@ -35,6 +35,8 @@ func (p *Pool) launch(at seat) (*process, ready, error) {
 		case got := <-results:
 			trying--
 			switch {
+			case got.err != nil && first.proc != nil:
+				p.tally.lost(CauseUnused) // that it would never have been ready is not known
 			case got.err != nil && p.ctx.Err() == nil:
 				p.tally.lost(CauseStart)
 			case got.err == nil && first.proc != nil: // both at the same time

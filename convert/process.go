@@ -33,7 +33,7 @@ const (
 	CauseMemory   Cause = "memory"   // it was killed for convert.worker_memory
 	CauseGarbage  Cause = "garbage"  // it was killed for what it sent
 	CauseStart    Cause = "start"    // it could not be started
-	CauseUnused   Cause = "unused"   // it had been without work, and is started again when there is some
+	CauseUnused   Cause = "unused"   // there was no work for it, or it was the slower one of two starts
 	CauseStopped  Cause = "stopped"  // it was killed since somebody had stopped it, or it took no job
 )
 

@@ -18,6 +18,7 @@ func TestWorkerStoppedBetweenJobs(t *testing.T) {
 		mustMake(t, p, class)
 		for _, pid := range workersOf(t, class) {
 			_ = unix.Kill(pid, unix.SIGSTOP)
+			until(t, func() bool { u, err := readUsage(pid); return err == nil && u.stopped })
 		}
 		begin := time.Now()
 		mustMake(t, p, class)
@@ -80,7 +81,9 @@ func TestWorkerThatHangsAtItsStart(t *testing.T) {
 		if d := time.Since(begin); d >= startLimit {
 			t.Errorf("%s: it took %s", class, d)
 		}
-		until(t, func() bool { return p.Stats().Ended[CauseStart] == 1 })
+		if s := p.Stats(); s.Ended[CauseUnused] == 0 || s.Ended[CauseStart] != 0 {
+			t.Errorf("%s: %+v", class, s)
+		}
 		p.Close()
 	}
 }
