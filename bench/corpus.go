@@ -33,6 +33,7 @@ func corpusTable(ctx context.Context, b *bench) error {
 		if err != nil {
 			return fmt.Errorf("to %s: %w", format, err)
 		}
+		b.say("%d variants, %d MiB, slowest %s: %s", r.converted, r.memory>>20, filepath.Base(r.which), r.slowest)
 		t.row(format, r.converted, r.kept, r.faults, fmt.Sprintf("%.0f", r.cpu.Seconds()), fmt.Sprintf("%.1f", r.slowest.Seconds()),
 			filepath.Base(r.which), r.memory>>20, fmt.Sprintf("%.0f", r.clock.Seconds()))
 	}
