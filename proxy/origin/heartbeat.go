@@ -74,14 +74,16 @@ func (p *Places) alive(at spot) bool {
 	return true
 }
 
-// outOfUse lists the addresses to be asked.
+// outOfUse lists the addresses to be asked. Those that an operator took out get
+// nothing at all.
 func (p *Places) outOfUse() []spot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list []spot
 	for i, pl := range p.places {
+		_, switched := p.switches.Out(p.site, pl.name)
 		for a := range pl.clients {
-			if pl.health.AddressOut(a) {
+			if pl.health.AddressOut(a) && !switched {
 				list = append(list, spot{i, a})
 			}
 		}

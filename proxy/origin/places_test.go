@@ -646,6 +646,31 @@ func TestOperatorsWord(t *testing.T) {
 	})
 }
 
+// A place that is down and was taken out is left alone, and found well when it is
+// let in again.
+func TestNoHeartbeatToWhatWasTakenOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		switches := NewSwitches(nil)
+		p, fakes := newPlaces(t, 2, []int{1, 1}, func(o *PlacesOptions) { o.Switches = switches })
+		fakes[1].always(reset)
+		load(t.Context(), p, 100, 1)
+		switches.SetPlace("", "place1", true, time.Time{})
+		fakes[1].always(fine)
+		pass(time.Second) // for a heartbeat that was under way
+		beats := fakes[1].count("/")
+		pass(time.Hour)
+		if n := fakes[1].count("/"); n != beats {
+			t.Errorf("%d heartbeats", n-beats)
+		}
+		switches.SetPlace("", "place1", false, time.Time{})
+		pass(heartbeatEvery + time.Second)
+		if s := p.Status().Places[1]; s.State != StateIn {
+			t.Errorf("%+v", s)
+		}
+		settle(p)
+	})
+}
+
 // A sole address behaves in every respect as the client of it would.
 func TestSoleAddressIsAskedLikeAClient(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"

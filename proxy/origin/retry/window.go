@@ -16,6 +16,10 @@ func (c Counts) Add(d Counts) Counts {
 	return Counts{c.Tries + d.Tries, c.Unavailable + d.Unavailable, c.TimedOut + d.TimedOut, c.Overloaded + d.Overloaded}
 }
 
+func (c Counts) less(d Counts) Counts {
+	return Counts{c.Tries - d.Tries, c.Unavailable - d.Unavailable, c.TimedOut - d.TimedOut, c.Overloaded - d.Overloaded}
+}
+
 func (c *Counts) count(f Fate) {
 	c.Tries++
 	switch f {
@@ -32,7 +36,8 @@ func (c *Counts) count(f Fate) {
 // empty. Seconds are of any clock that does not run backwards.
 type Window struct {
 	seconds [Minute]Counts
-	last    int64 // the second that was written last
+	minute  Counts // all of them, which is asked for the most
+	last    int64  // the second that was written last
 	begun   bool
 }
 
@@ -43,13 +48,17 @@ func (w *Window) Add(now int64, f Fate) {
 	}
 	w.advance(now)
 	w.seconds[index(w.last)].count(f)
+	w.minute.count(f)
 }
 
 // Sum counts the tries of the last span seconds, the current one included.
 func (w *Window) Sum(now int64, span int) Counts {
 	w.advance(now)
+	if span >= Minute {
+		return w.minute
+	}
 	var sum Counts
-	for i := range int64(min(span, Minute)) {
+	for i := range int64(span) {
 		sum = sum.Add(w.seconds[index(w.last-i)])
 	}
 	return sum
@@ -59,7 +68,7 @@ func (w *Window) Sum(now int64, span int) Counts {
 func (w *Window) Keep(now int64, span int) {
 	w.advance(now)
 	for i := int64(span); i < Minute; i++ {
-		w.seconds[index(w.last-i)] = Counts{}
+		w.forget(w.last - i)
 	}
 }
 
@@ -70,12 +79,19 @@ func (w *Window) advance(now int64) {
 		return
 	}
 	if now-w.last >= Minute {
-		w.seconds, w.last = [Minute]Counts{}, now
+		w.seconds, w.minute, w.last = [Minute]Counts{}, Counts{}, now
 	}
 	for w.last < now {
 		w.last++
-		w.seconds[index(w.last)] = Counts{}
+		w.forget(w.last)
 	}
+}
+
+// forget empties the place of a second.
+func (w *Window) forget(second int64) {
+	one := &w.seconds[index(second)]
+	w.minute = w.minute.less(*one)
+	*one = Counts{}
 }
 
 func index(second int64) int64 { return ((second % Minute) + Minute) % Minute }
