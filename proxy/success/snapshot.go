@@ -22,7 +22,7 @@ func (s Share) Rate() float64 {
 
 // Minute is one minute in which something was asked.
 type Minute struct {
-	Start time.Time `json:"start"`
+	Start time.Time `json:"start,omitzero"`
 	Share
 }
 
