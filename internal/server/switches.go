@@ -15,7 +15,7 @@ import (
 
 // stateDir is the folder for what karui must remember over a restart besides the
 // cache's entries. It lies on the first volume's disk, whose lock is held.
-func (s *server) stateDir() string { return filepath.Join(s.config.Cache.Volumes[0].Path, "state") }
+func (s *server) stateDir() string { return filepath.Join(s.inForce().Cache.Volumes[0].Path, "state") }
 
 // switchesFile holds what operators set about places and retries.
 const switchesFile = "switches.json"
