@@ -46,13 +46,16 @@ const (
 	Quarantined Code = "quarantined"   // crashed or timed out before, within the last day
 	QueueFull   Code = "queue_full"    // no worker became free within convert.queue_wait
 	Unavailable Code = "unavailable"   // no worker could be started
+
+	// Deferred: whoever asks the pool did not, since the dial makes nothing of the kind just now.
+	Deferred Code = "deferred"
 )
 
 // Settled reports whether an outcome of this kind would be the same tomorrow, so that a marker may be kept. The
-// passing troubles are a timeout (one more attempt is made), a full queue and missing workers; and what was not tried
-// settles nothing.
+// passing troubles are a timeout (one more attempt is made), a full queue, missing workers and the
+// dial; and what was not tried settles nothing.
 func (c Code) Settled() bool {
-	return c != Timeout && c != QueueFull && c != Unavailable && c != NotTried
+	return c != Timeout && c != QueueFull && c != Unavailable && c != NotTried && c != Deferred
 }
 
 // Decision is what was decided about one image, and why.

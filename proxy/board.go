@@ -159,8 +159,10 @@ type verdict struct {
 	// then next is the first that has none.
 	settled bool
 	next    header.Format
-	// final: nothing better will come later either.
+	// final: nothing better will come later either, while the dial is where it is.
 	final bool
+	// dialled: with the dial elsewhere, something better would be made.
+	dialled bool
 }
 
 // lookup goes through the formats in order, past those that are not made, up to
@@ -174,10 +176,16 @@ func (b *board) lookup(wanted []header.Format) verdict {
 		}
 		v.result = got
 		if got.record != nil {
+			v.dialled = v.dialled || got.record.level > 0
 			return v
+		}
+		if got.decision.Code == convert.Deferred {
+			v.dialled = true
+			continue
 		}
 		v.final = v.final && got.decision.Settled
 	}
+	v.final = v.final && !v.dialled
 	return v
 }
 

@@ -31,6 +31,7 @@ func (x *exchange) fromCache(f fetch, wanted []header.Format, validated bool) bo
 		if !fresh {
 			return false
 		}
+		x.untimed()
 		x.passThrough()
 		return true
 	case original:
@@ -52,7 +53,7 @@ func (x *exchange) fromCache(f fetch, wanted []header.Format, validated bool) bo
 		rep.did, rep.kept, rep.cacheControl = didOriginal, convert.NotConvertible, ttl.LongAge(e.record.freshness, now)
 	case s.unknown, s.source != 0 && s.source != e.record.source:
 		return false
-	case s.resting:
+	case s.resting, s.dialled:
 		rep.did, rep.cacheControl = didMiss, ttl.ShortAge(e.record.freshness, now)
 	default:
 		rep.did, rep.kept, rep.cacheControl = didOriginal, s.code, ttl.LongAge(e.record.freshness, now)
@@ -69,6 +70,8 @@ type searched struct {
 	// unknown is whether there is a better format than that of which nothing is
 	// known, resting whether there is one that failed a moment ago.
 	unknown, resting bool
+	// dialled is whether there is one that is not made where the dial is.
+	dialled bool
 	// source names the original that the markers passed were made from, 0 for no
 	// markers, and code is the last one's.
 	source int64
@@ -87,6 +90,8 @@ func (p *Proxy) search(f fetch, wanted []header.Format) searched {
 			return s
 		case ok && e.record.kind == marker && !p.lapsed(e.record) && (s.source == 0 || s.source == e.record.source):
 			s.source, s.code = e.record.source, e.record.code
+		case !p.makes(f.site, format):
+			s.dialled = true
 		case p.resting.rests(key):
 			s.resting = true
 		default:
@@ -98,6 +103,12 @@ func (p *Proxy) search(f fetch, wanted []header.Format) searched {
 		}
 	}
 	return s
+}
+
+// makes tells whether the format is made where the dial is.
+func (p *Proxy) makes(s *site, format header.Format) bool {
+	_, level := p.dial.Of(s.config.ID)
+	return level.Makes(format)
 }
 
 // storedReply answers with a stored body: a variant of the format, or the original.
@@ -131,6 +142,9 @@ func (x *exchange) fromVariant(f fetch, wanted []header.Format, s searched, vali
 		rep.did, rep.cacheControl = didHit, ttl.ShortAge(freshness, now)
 	case s.resting:
 		rep.did, rep.cacheControl = didHit, ttl.ShortAge(freshness, now)
+	case s.variant.record.level > 0, s.dialled:
+		rep.did, rep.cacheControl = didHit, ttl.DegradedAge(freshness, now)
+		defer x.p.remake(x.set, f, s.format)
 	default:
 		rep.did, rep.cacheControl = didHit, ttl.LongAge(freshness, now)
 	}

@@ -3,6 +3,8 @@ package proxy
 import (
 	"time"
 
+	"karui/convert"
+	"karui/convert/header"
 	"karui/internal/units"
 	"karui/proxy/origin"
 )
@@ -57,33 +59,44 @@ type LimitsConfig struct {
 
 // StressConfig is the section `stress` of karui.yaml.
 type StressConfig struct {
-	Latency    time.Duration `yaml:"latency"`
-	Window     time.Duration `yaml:"window"`
-	MinSamples int           `yaml:"min_samples"`
+	// Latency is the mean time to the first byte from which on requests are turned away.
+	Latency time.Duration `yaml:"latency"`
+	// Window is the time over which the mean is taken.
+	Window time.Duration `yaml:"window"`
+	// MinSamples are the requests without which nothing is judged.
+	MinSamples int `yaml:"min_samples"`
 }
 
 // DialConfig is the section `dial` of karui.yaml.
 type DialConfig struct {
-	// Mode is auto, off or a level that is pinned.
-	Mode     string         `yaml:"mode"`
-	Wait     time.Duration  `yaml:"wait"`
+	// Mode is auto, off (always level 0) or the number of a level.
+	Mode string `yaml:"mode"`
+	// Wait is how long a conversion must have waited for the level to move up.
+	Wait time.Duration `yaml:"wait"`
+	// Levels are the whole ladder; none means the default one.
 	Levels   []DialLevel    `yaml:"levels"`
 	Schedule []DialSchedule `yaml:"schedule"`
 }
 
-// DialLevel replaces one level of the default dial.
+// DialLevel is one level of a ladder of the configuration's own.
 type DialLevel struct {
-	Name    string   `yaml:"name"`
+	Name string `yaml:"name"`
+	// Formats are those that are made, of those that the site lists; empty for all,
+	// [none] for nothing new at all.
 	Formats []string `yaml:"formats"`
-	Quality int      `yaml:"quality"`
-	Effort  int      `yaml:"effort"`
+	// Quality is 1 to 100 and never raises the site's; 0 leaves that.
+	Quality int `yaml:"quality"`
+	// Effort is WebP's, 0 to 6.
+	Effort int `yaml:"effort"`
 }
 
-// DialSchedule is a window with a level; From and To are RFC 3339 times.
+// DialSchedule is a window in which at least a level is in force; see
+// dial.ParseWindow for the forms of From and To.
 type DialSchedule struct {
 	Name  string `yaml:"name"`
 	From  string `yaml:"from"`
 	To    string `yaml:"to"`
+	Zone  string `yaml:"zone"`
 	Level int    `yaml:"level"`
 }
 
@@ -165,6 +178,11 @@ func DefaultStress() StressConfig {
 
 // DefaultDial returns the values of a file that says nothing.
 func DefaultDial() DialConfig { return DialConfig{Mode: "auto", Wait: 500 * time.Millisecond} }
+
+// DefaultDialLevel returns the values that a level has where the file names none.
+func DefaultDialLevel() DialLevel {
+	return DialLevel{Effort: convert.DefaultEffort(header.WebP)}
+}
 
 // DefaultSite returns the values that a site has where the file names none.
 func DefaultSite() SiteConfig {

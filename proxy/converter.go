@@ -5,6 +5,7 @@ import (
 
 	"karui/convert"
 	"karui/convert/header"
+	"karui/proxy/dial"
 )
 
 // Converter makes variants; convert.Pool is one.
@@ -15,7 +16,14 @@ type Converter interface {
 	Ping(ctx context.Context) ([]byte, error)
 }
 
-// options gives what the site wants for viewers that take the formats.
-func (s *site) options(formats []header.Format) convert.Options {
-	return convert.Options{Formats: formats, Quality: s.config.Quality, PNG: s.config.PNG, Keep: s.config.Keep}
+// options gives what the site wants for viewers that take the formats, at a level
+// of the dial.
+func (s *site) options(formats []header.Format, level *dial.Level) convert.Options {
+	o := convert.Options{
+		Formats: formats, Quality: s.config.Quality, PNG: s.config.PNG, Keep: s.config.Keep, Effort: &level.Effort,
+	}
+	if level.Quality > 0 {
+		o.Quality = min(o.Quality, level.Quality)
+	}
+	return o
 }

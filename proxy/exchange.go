@@ -12,6 +12,7 @@ import (
 	"karui/internal/sabotage"
 	"karui/proxy/origin"
 	"karui/proxy/rules"
+	"karui/proxy/stress"
 )
 
 // exchange is one request and what is answered.
@@ -24,6 +25,8 @@ type exchange struct {
 	start  time.Time
 	site   *site
 	target rules.Target
+	// timing is how long the first byte takes, for one that is or may be a hit.
+	timing stress.Timing
 	// negotiated is whether the answer may depend on Accept, so that it says so.
 	negotiated bool
 
@@ -173,8 +176,23 @@ func (l *fieldLines) of(value string) []string {
 
 // head sends the status and the fields.
 func (x *exchange) head(status int) {
+	x.timed()
 	x.status, x.begun = status, true
 	x.w.WriteHeader(status)
+}
+
+// timed says that the first byte is here.
+func (x *exchange) timed() {
+	if x.timing != (stress.Timing{}) {
+		x.timing.End(x.p.now())
+		x.timing = stress.Timing{}
+	}
+}
+
+// untimed says that this is no hit.
+func (x *exchange) untimed() {
+	x.timing.Drop(x.p.now())
+	x.timing = stress.Timing{}
 }
 
 // sendArriving sends a body that may break off.
@@ -245,6 +263,7 @@ func (x *exchange) plain(status int, extra http.Header, text string) {
 		h["Vary"] = []string{"Accept"}
 	}
 	x.closeIfNeeded(h)
+	x.timed()
 	x.status, x.begun = status, true
 	x.w.WriteHeader(status)
 	if x.r.Method != http.MethodHead {

@@ -21,9 +21,11 @@ func (x *exchange) image(named bool) {
 	for look := range maxLooks {
 		f = x.p.simplify(x.site.fetch(x.target, x.r.Header))
 		f.named = named
+		x.timing = x.p.latency.Hits().Begin(x.p.now())
 		if x.fromCache(f, wanted, validated) {
 			return
 		}
+		x.untimed()
 		if !named && (x.r.Header.Get("Range") != "") {
 			x.passThrough()
 			return
@@ -31,6 +33,12 @@ func (x *exchange) image(named bool) {
 		if x.p.flights.Stats().Flights >= x.set.limits.Connections {
 			// Flights outlive their viewers, so viewers who leave must not heap them up.
 			break
+		}
+		if !x.mayFetch(f) {
+			if !x.standIn(f, wanted) {
+				x.unavailable(becauseLatency)
+			}
+			return
 		}
 		h := x.p.join(x.r.Context(), x.set, f, wanted)
 		head, err := h.Head(x.r.Context())
@@ -75,22 +83,26 @@ func (x *exchange) late(h *flight.Handle, wanted []header.Format, look int) bool
 func (p *Proxy) join(ctx context.Context, set *settings, f fetch, wanted []header.Format) *flight.Handle {
 	b := newBoard(wanted)
 	job := &job{p: p, set: set, fetch: f, board: b}
-	h := p.flights.Join(ctx, f.key, flight.Request{
-		Fetch: job.obtain, Shareable: job.shareable, State: b, Task: job.run,
-	})
+	h := p.flights.Join(ctx, f.key, job.request())
 	if other, ok := h.State().(*board); ok && other != b {
 		other.ask(wanted)
 	}
 	return h
 }
 
+// request is the job as a flight takes it.
+func (j *job) request() flight.Request {
+	return flight.Request{Fetch: j.obtain, Shareable: j.shareable, State: j.board, Task: j.run}
+}
+
 // maxRefreshes bounds the flights beside which a refresh is still begun. The stale
 // image goes on being answered, and its next viewer tries again.
 const maxRefreshes = 1000
 
-// refresh asks the origin in the background whether what is stored still holds.
+// refresh asks the origin in the background whether what is stored still holds, if
+// the origin has time for that.
 func (p *Proxy) refresh(set *settings, f fetch, wanted []header.Format) {
-	if p.draining() || p.resting.rests(f.key) || p.flights.Stats().Flights >= maxRefreshes {
+	if p.draining() || p.resting.rests(f.key) || p.flights.Stats().Flights >= maxRefreshes || !f.site.misses.Admit(p.now()) {
 		return
 	}
 	_ = p.join(context.Background(), set, f, wanted).Close()

@@ -85,6 +85,7 @@ func (p *Proxy) rememberForeign(set *settings, f fetch, head *origin.Head) {
 // receive works on an original that comes from the origin.
 func (j *job) receive(ctx context.Context, fl *flight.Flight, head *origin.Head) {
 	c, err := peek(ctx, fl, head.Header)
+	j.first()
 	if err != nil {
 		return
 	}
@@ -175,7 +176,8 @@ func (j *job) planEarly(ctx context.Context, fl *flight.Flight, head *origin.Hea
 	if !r.transformable {
 		return j.fetch.site.all(convert.Decide(convert.NotConvertible, "another kind of file, or the origin forbids changes")), true
 	}
-	prefix := convert.NewPrefix(head.Length, j.fetch.site.options(j.fetch.site.formats), j.set.convert)
+	_, level := j.p.dial.Of(j.fetch.site.config.ID)
+	prefix := convert.NewPrefix(head.Length, j.fetch.site.options(j.fetch.site.formats, level), j.set.convert)
 	for n := header.SniffLen; n <= maxHeader; n *= 2 {
 		b, err := fl.Prefix(ctx, n)
 		if err != nil {

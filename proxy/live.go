@@ -120,6 +120,9 @@ func (x *exchange) fromOriginal(f fetch, wanted []header.Format, h *flight.Handl
 	}
 	now := x.p.now()
 	switch {
+	case v.record != nil && v.final && v.dialled:
+		x.send(variantReply(v.result, did, ttl.DegradedAge(v.record.freshness, now)))
+		return
 	case v.record != nil && v.final:
 		x.send(variantReply(v.result, did, ttl.LongAge(v.record.freshness, now)))
 		return

@@ -9,6 +9,7 @@ import (
 
 	"karui/convert"
 	"karui/convert/header"
+	"karui/proxy/dial"
 	"karui/proxy/rules"
 )
 
@@ -55,7 +56,9 @@ func (j *job) note(r *record, o convert.Outcome) {
 		}
 		j.p.put(key, j.start, j.set.ttl.Useless(r.freshness), m, nil)
 	default:
-		j.p.resting.rest(key, j.set.ttl.Short)
+		if o.Decision.Code != convert.Deferred {
+			j.p.resting.rest(key, j.set.ttl.Short)
+		}
 		if old := j.board.previous; old != nil && old.source != r.source {
 			// The picture has changed, so the one before must not be answered any more.
 			j.p.drop(key, before(j.start))
@@ -96,12 +99,18 @@ func (j *job) makeOne(ctx context.Context, f header.Format, body []byte, r *reco
 			j.board.settle(f, result{decision: convert.Decide(convert.Unavailable, "a fault inside karui")})
 		}
 	}()
+	n, level := j.p.dial.Of(j.fetch.site.config.ID)
 	switch {
 	case j.fromStore(f, r):
+	case !level.Makes(f):
+		if level.Deferred {
+			j.p.postpone(j.fetch, f)
+		}
+		j.note(r, convert.Outcome{Format: f, Decision: convert.Decide(convert.Deferred, "the dial is at "+level.Name)})
 	case j.p.resting.rests(j.fetch.form(f.String())):
 		j.board.settle(f, result{decision: convert.Decide(convert.QueueFull, "it was tried a moment ago")})
 	default:
-		j.convert(ctx, f, body, r)
+		j.convert(ctx, f, body, r, n, level)
 	}
 }
 
@@ -120,7 +129,7 @@ func (j *job) fromStore(f header.Format, r *record) bool {
 		return false
 	}
 	defer closeEntry(e.Entry)
-	if e.record.source != r.source || j.p.lapsed(e.record) {
+	if e.record.source != r.source || j.p.lapsed(e.record) || j.again && e.record.level > 0 {
 		return false
 	}
 	if e.record.kind == marker {
@@ -135,14 +144,18 @@ func (j *job) fromStore(f header.Format, r *record) bool {
 	return true
 }
 
-// convert makes one format, and writes up and stores what came of it.
-func (j *job) convert(ctx context.Context, f header.Format, body []byte, r *record) {
-	made, err := j.p.convert.Convert(ctx, body, j.fetch.site.options([]header.Format{f}))
+// convert makes one format at a level of the dial, and writes up and stores what
+// came of it.
+func (j *job) convert(ctx context.Context, f header.Format, body []byte, r *record, n int, level *dial.Level) {
+	made, err := j.p.convert.Convert(ctx, body, j.fetch.site.options([]header.Format{f}, level))
 	switch {
 	case err != nil:
 		j.note(r, convert.Outcome{Format: f, Decision: convert.Decide(convert.Unavailable, err.Error())})
 		return
 	case made.Decision.Code != convert.Converted || len(made.Body) == 0 || made.Format != f:
+		if made.Decision.Code == convert.QueueFull {
+			j.p.postpone(j.fetch, f)
+		}
 		j.note(r, convert.Outcome{Format: f, Decision: made.Decision})
 		if unreadable(made.Decision.Code) {
 			// Decoding it again for another format would find the same.
@@ -156,7 +169,7 @@ func (j *job) convert(ctx context.Context, f header.Format, body []byte, r *reco
 	}
 	j.fetch.site.counts.decided(f, made.Decision.Code)
 	v := &record{
-		kind: variant, status: http.StatusOK, source: r.source, saved: int64(len(body) - len(made.Body)),
+		kind: variant, status: http.StatusOK, level: n, source: r.source, saved: int64(len(body) - len(made.Body)),
 		freshness: r.freshness, etag: rules.DigestOf(made.Body).ETag(),
 		header: variantFields(r.header, j.fetch.key.Path, f),
 	}

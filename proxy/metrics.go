@@ -23,6 +23,8 @@ type metrics struct {
 	active      prometheus.Gauge
 	pings       *prometheus.CounterVec
 	variants    *prometheus.CounterVec
+	moves       *prometheus.CounterVec
+	remade      prometheus.Counter
 
 	// times are the children of duration that were in use.
 	times sync.Map // outcome to prometheus.Observer
@@ -55,8 +57,12 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Namespace: "karui", Name: "requests_in_flight", Help: "Requests being answered.",
 		}),
 		pings: counter("ping_conversions_total", "Conversions behind the ping by result.", "result"),
+		moves: counter("dial_moves_total", "Moves of the dial by cause.", "cause"),
+		remade: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "karui", Name: "variants_remade_total", Help: "Variants of a dial level above 0 that were begun to be made again at level 0.",
+		}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.sent, m.saved, m.fetches, m.conversions, m.active, m.pings, m.variants)
+	registry.MustRegister(m.requests, m.duration, m.sent, m.saved, m.fetches, m.conversions, m.active, m.pings, m.variants, m.moves, m.remade)
 	m.none = m.of("")
 	return m
 }

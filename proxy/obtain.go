@@ -24,8 +24,11 @@ type job struct {
 	// belongs.
 	fetch fetch
 	board *board
-	// done counts the job out of the workload.
-	done func()
+	// done counts the job out of the workload, and first says that the origin's first
+	// byte is here, or will not come. Both may be called again.
+	done, first func()
+	// again is whether what was made at a level of the dial above 0 is made again.
+	again bool
 	// start is that of the fetch which the original came from, or was last
 	// confirmed by.
 	start time.Time
@@ -34,7 +37,12 @@ type job struct {
 // obtain is the fetch of the flight. It looks into the cache a second time, since
 // an entry may have been stored between the viewer's look and the flight's start.
 func (j *job) obtain(ctx context.Context) (response *origin.Response, err error) {
-	j.done = sync.OnceFunc(j.p.work.attend())
+	left := j.p.work.attend()
+	j.first = func() {}
+	j.done = sync.OnceFunc(func() {
+		j.first()
+		left()
+	})
 	defer func() {
 		if response == nil {
 			j.done()
@@ -43,7 +51,7 @@ func (j *job) obtain(ctx context.Context) (response *origin.Response, err error)
 	j.fetch = j.p.simplify(j.fetch)
 	held, ok := j.p.find(j.fetch.form(formOriginal))
 	if !ok {
-		response, err = j.p.ask(ctx, j.fetch.site, j.fetch.request())
+		response, err = j.ask(ctx, j.fetch.request())
 		if err != nil || overloaded(response.Status) {
 			// For those whose refresh this was, see fromVariant.
 			j.p.resting.rest(j.fetch.key, j.set.ttl.Short)
@@ -73,13 +81,25 @@ func (j *job) withHeld(ctx context.Context, held found) (*origin.Response, error
 	case fresh:
 		return nil, flight.ErrStored
 	}
-	return j.p.ask(ctx, j.fetch.site, j.fetch.request())
+	return j.ask(ctx, j.fetch.request())
+}
+
+// ask asks the origin, and begins to count how long it takes.
+func (j *job) ask(ctx context.Context, r origin.Request) (*origin.Response, error) {
+	p, timing := j.p, j.fetch.site.misses.Begin(j.p.now())
+	j.first()
+	j.first = sync.OnceFunc(func() { timing.End(p.now()) })
+	response, err := p.ask(ctx, j.fetch.site, r)
+	if err != nil || response.Status != http.StatusOK {
+		j.first()
+	}
+	return response, err
 }
 
 // replay lets the stored original stand in for the origin's answer, or says that
 // the cache has all that the leader takes.
 func (j *job) replay(held found, r *record, start time.Time) (*origin.Response, error) {
-	if !r.transformable || j.p.resolved(j.fetch, j.board.leader, r.source) {
+	if !r.transformable || !j.again && j.p.resolved(j.fetch, j.board.leader, r.source) {
 		return nil, flight.ErrStored
 	}
 	j.board.replayed, j.start = r, start
@@ -104,7 +124,7 @@ func (j *job) revalidate(ctx context.Context, held found) (*origin.Response, err
 	p, f := j.p, j.fetch
 	j.board.previous = held.record
 	request, conditional := f.conditional(held.record)
-	response, err := p.ask(ctx, f.site, request)
+	response, err := j.ask(ctx, request)
 	if err != nil {
 		p.resting.rest(f.key, j.set.ttl.Short)
 		return nil, err
@@ -114,7 +134,7 @@ func (j *job) revalidate(ctx context.Context, held found) (*origin.Response, err
 		_ = response.Body.Close() // a 304 has no body
 		if shared, _ := rules.Shareable(response.Header, f.varies()); !shared {
 			p.forget(f, response.Start)
-			return p.ask(ctx, f.site, f.request())
+			return j.ask(ctx, f.request())
 		}
 		r := p.extend(j.set, f, held, &response.Head)
 		return j.replay(held, r, response.Start)

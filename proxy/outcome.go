@@ -48,7 +48,12 @@ const (
 	becauseRoute  reason = "route"
 	becauseSecret reason = "secret"
 	becauseDrain  reason = "drain"
-	becausePanic  reason = "panic"
+	// becauseLatency: it has been taking too long; becauseDisk: the disks leave
+	// nothing to work with; becauseShed: an operator's word.
+	becauseLatency reason = "latency"
+	becauseDisk    reason = "disk"
+	becauseShed    reason = "shed"
+	becausePanic   reason = "panic"
 	// becauseOrigin: the origin could not be reached, or gave an answer that is
 	// meant for karui and not for the viewer.
 	becauseOrigin reason = "origin"

@@ -127,6 +127,11 @@ func (x *exchange) answerPing() {
 		x.unavailable(becauseDrain)
 		return
 	}
+	now := x.p.now()
+	if since, why := x.p.stressed(now); !since.IsZero() && now.Sub(since) >= x.set.stressAfter {
+		x.unavailable(why)
+		return
+	}
 	body, ok := x.p.ping.answer()
 	if !ok {
 		x.unavailable(becausePing)

@@ -31,8 +31,10 @@ import (
 	"golang.org/x/time/rate"
 
 	"karui/cache"
+	"karui/proxy/dial"
 	"karui/proxy/flight"
 	"karui/proxy/rules"
+	"karui/proxy/stress"
 )
 
 // Proxy is the handler of the public listener.
@@ -54,6 +56,9 @@ type Proxy struct {
 	pardoned pardons
 	failures *rate.Limiter
 	work     *workload
+	strain
+	postponed func(Postponed)
+	unwatch   func() // ends watch and waits for it
 }
 
 // Options are the parts that a Proxy is made of.
@@ -70,6 +75,13 @@ type Options struct {
 	Tally Tally
 	// SpoolDir is the folder for bodies under way that memory has no room for.
 	SpoolDir string
+	// Load gives the load of the workers for WebP and of those for slow formats, and
+	// Volumes the state of the cache's disks; nil for nobody who knows.
+	Load    func() (fast, slow dial.Load)
+	Volumes func() []stress.Volume
+	// Postponed is told of conversions that can be made later; nil for nobody. It
+	// must not wait for anything.
+	Postponed func(Postponed)
 	// Now is the clock of lifetimes; nil means time.Now. Limits are kept by timers.
 	Now func() time.Time
 }
@@ -100,14 +112,42 @@ func New(o Options) *Proxy {
 		Memory: int64(o.Settings.Limits.InflightBytes), BodyMemory: int64(o.Settings.Convert.MaxBytes),
 		Dir: o.SpoolDir, Log: o.Log,
 	})
-	p.set.Store(newSettings(o.Settings, p.metrics))
+	p.newStrain(&o)
+	p.postponed = o.Postponed
+	p.set.Store(newSettings(o.Settings, p.metrics, p.latency))
+	o.Registry.MustRegister(strainCollector{p})
+	p.unwatch = start(p.watch)
 	p.ping = startPing(p.convert, p.metrics.pings, p.log)
 	return p
 }
 
 // Reload puts other settings in force. Requests under way keep theirs. The
 // bounds of memory stay as they were at the start.
-func (p *Proxy) Reload(s Settings) { p.set.Store(newSettings(s, p.metrics)) }
+func (p *Proxy) Reload(s Settings) {
+	next := newSettings(s, p.metrics, p.latency)
+	p.set.Store(next)
+	ids := make([]string, len(next.sites))
+	for i, site := range next.sites {
+		ids[i] = site.config.ID
+	}
+	p.latency.Retain(ids)
+	p.latency.Configure(stress.Config(s.Stress))
+	p.dial.Configure(s.Dial.settings())
+}
+
+// start runs f until the returned function is called, which waits for its end.
+func start(f func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f(ctx)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
 
 // Flights counts the fetches under way.
 func (p *Proxy) Flights() flight.Stats { return p.flights.Stats() }
@@ -127,6 +167,7 @@ func (p *Proxy) Close() {
 	p.work.refuse()
 	p.flights.Close()
 	p.ping.close()
+	p.unwatch()
 }
 
 // ServeHTTP implements http.Handler.
@@ -155,6 +196,7 @@ func (x *exchange) finish() {
 		x.p.log.Error("panic before answering", "panic", failure, "stack", string(debug.Stack()))
 		x.unavailable(becausePanic)
 	}
+	x.timed()
 	took := time.Since(x.start)
 	x.p.metrics.answered(x, took)
 	x.tally()
@@ -219,15 +261,28 @@ func (x *exchange) serve() {
 		x.p.complain("wrong or missing X-Karui-Key: the edge gets 503 and asks the true origin; compare its origin header with edge.secrets",
 			"site", x.site.config.ID)
 		x.unavailable(becauseSecret)
+	case x.r.Method != http.MethodGet && x.r.Method != http.MethodHead && x.r.Method != http.MethodOptions:
+		x.plain(http.StatusMethodNotAllowed, http.Header{"Allow": {"GET, HEAD, OPTIONS"}}, "karui serves GET, HEAD and OPTIONS\n")
+		x.did = didRefuse
+	case !ok && x.r.Method != http.MethodOptions:
+		x.plain(http.StatusBadRequest, nil, "the request target has no path\n")
+		x.did = didRefuse
+	default:
+		if why := x.turnedAway(); why != "" {
+			x.unavailable(why)
+			return
+		}
+		x.answer()
+	}
+}
+
+// answer answers a request that is not turned away.
+func (x *exchange) answer() {
+	target := x.target
+	switch {
 	case x.r.Method == http.MethodOptions:
 		x.negotiated = false
 		x.passThrough()
-	case x.r.Method != http.MethodGet && x.r.Method != http.MethodHead:
-		x.plain(http.StatusMethodNotAllowed, http.Header{"Allow": {"GET, HEAD, OPTIONS"}}, "karui serves GET, HEAD and OPTIONS\n")
-		x.did = didRefuse
-	case !ok:
-		x.plain(http.StatusBadRequest, nil, "the request target has no path\n")
-		x.did = didRefuse
 	case x.site.private(x.r.Header):
 		x.passThrough()
 	case x.negotiated:

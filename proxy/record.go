@@ -47,6 +47,8 @@ type record struct {
 	noted time.Time
 	// transformable is whether the origin allows a variant.
 	transformable bool
+	// level is that of the dial at which a variant was made.
+	level int
 	// sawOrigin is whether the fetch carried the viewer's Origin header.
 	sawOrigin bool
 	freshness rules.Freshness
@@ -58,9 +60,9 @@ type record struct {
 	header http.Header
 }
 
-// recordVersion changes with the form below. The version before lacks noted and is
-// read; entries of any other version are misses.
-const recordVersion = 2
+// recordVersion changes with the form below. Version 1 lacks noted and level, and
+// version 2 level; both are read: entries of any other version are misses.
+const recordVersion = 3
 
 var errRecord = errors.New("not a record of this version")
 
@@ -96,6 +98,7 @@ func (r *record) encode() []byte {
 		noted = r.noted.UnixNano()
 	}
 	b = binary.AppendVarint(b, noted)
+	b = binary.AppendVarint(b, int64(r.level))
 	names := make([]string, 0, len(r.header))
 	for name := range r.header {
 		names = append(names, name)
@@ -126,7 +129,7 @@ func appendText(b []byte, s string) []byte {
 func decodeRecord(attributes []byte) (*record, error) {
 	d := decoder{rest: string(attributes)} // the one copy that all texts are parts of
 	version := d.byte()
-	if version != recordVersion && version != recordVersion-1 {
+	if version < 1 || version > recordVersion {
 		return nil, errRecord
 	}
 	r := &record{kind: kind(d.byte())}
@@ -145,10 +148,13 @@ func decodeRecord(attributes []byte) (*record, error) {
 	r.code = convert.Code(d.text())
 	r.etag = d.text()
 	r.lastModified = d.text()
-	if version == recordVersion {
+	if version >= 2 {
 		if noted := d.varint(); noted != 0 {
 			r.noted = time.Unix(0, noted)
 		}
+	}
+	if version >= 3 {
+		r.level = int(d.varint())
 	}
 	r.header = make(http.Header, 8)
 	values := make([]string, 0, 12)

@@ -10,6 +10,7 @@ import (
 	"karui/convert/header"
 	"karui/proxy/origin"
 	"karui/proxy/rules"
+	"karui/proxy/stress"
 )
 
 // Fetcher asks a site's origin; origin.Client is one.
@@ -29,6 +30,10 @@ type site struct {
 	keyed   []string
 	origin  Fetcher
 	counts  *counts
+	// misses is the latency of the site's fetches, and first has the path patterns
+	// that are turned away before the others.
+	misses  *stress.Group
+	first   []string
 	accepts acceptance
 }
 
@@ -62,6 +67,11 @@ func newSite(config SiteConfig, fetcher Fetcher, counts *counts) *site {
 		}
 	}
 	slices.Sort(s.keyed)
+	for _, class := range config.Classes {
+		if class.ShedFirst {
+			s.first = append(s.first, class.Match)
+		}
+	}
 	return s
 }
 
@@ -77,6 +87,10 @@ func (s *site) included(path string) bool {
 	}
 	return !rules.MatchAny(s.config.Exclude, path)
 }
+
+// goesFirst tells whether the path is of a class that is turned away before the
+// others.
+func (s *site) goesFirst(path string) bool { return rules.MatchAny(s.first, path) }
 
 // private tells whether a request is one viewer's own.
 func (s *site) private(h http.Header) bool {

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -83,72 +82,4 @@ func (c StressConfig) Validate(key string) error {
 		config.InRange(k("window"), c.Window, time.Second, 10*time.Minute),
 		config.InRange(k("min_samples"), c.MinSamples, 1, 1_000_000),
 	)
-}
-
-// The dial has four levels unless the configuration has its own.
-const (
-	dialLevels    = 4
-	maxDialLevels = 10
-	maxSchedule   = 1000
-)
-
-// Validate checks the section under its key.
-func (c DialConfig) Validate(key string) error {
-	k := func(name string) string { return config.Key(key, name) }
-	top := dialLevels - 1
-	if len(c.Levels) > 0 {
-		top = len(c.Levels) - 1
-	}
-	modes := []string{"auto", "off"}
-	for level := range min(top+1, maxDialLevels) {
-		modes = append(modes, fmt.Sprint(level))
-	}
-	errs := []error{
-		config.OneOf(k("mode"), c.Mode, modes...),
-		config.InRange(k("wait"), c.Wait, 0, time.Minute),
-		config.AtMost(k("levels"), len(c.Levels), maxDialLevels),
-		config.AtMost(k("schedule"), len(c.Schedule), maxSchedule),
-	}
-	names := make([]string, len(c.Levels))
-	for i, level := range c.Levels {
-		names[i] = level.Name
-		errs = append(errs, level.validate(config.Key(key, "levels", i)))
-	}
-	errs = append(errs, config.Unique(names, func(i int) string { return config.Key(key, "levels", i, "name") }))
-	for i, window := range c.Schedule {
-		errs = append(errs, window.validate(config.Key(key, "schedule", i), top))
-	}
-	return errors.Join(errs...)
-}
-
-func (l DialLevel) validate(key string) error {
-	errs := []error{
-		config.Name(config.Key(key, "name"), l.Name),
-		config.InRange(config.Key(key, "quality"), l.Quality, 0, 100), // 0: the site's
-		config.InRange(config.Key(key, "effort"), l.Effort, 0, 9),
-	}
-	for i, f := range l.Formats {
-		errs = append(errs, checkFormat(config.Key(key, "formats", i), f))
-	}
-	return errors.Join(errs...)
-}
-
-func (s DialSchedule) validate(key string, top int) error {
-	const want = "a time such as 2026-08-01T18:00:00+09:00"
-	errs := []error{
-		config.Text(config.Key(key, "name"), s.Name, 100),
-		config.InRange(config.Key(key, "level"), s.Level, 0, top),
-	}
-	from, err := time.Parse(time.RFC3339, s.From)
-	if err != nil {
-		errs = append(errs, config.Invalid(config.Key(key, "from"), s.From, want))
-	}
-	to, err2 := time.Parse(time.RFC3339, s.To)
-	if err2 != nil {
-		errs = append(errs, config.Invalid(config.Key(key, "to"), s.To, want))
-	}
-	if err == nil && err2 == nil && !from.Before(to) {
-		errs = append(errs, config.Invalid(config.Key(key, "to"), s.To, "later than "+config.Key(key, "from")+" ("+s.From+")"))
-	}
-	return errors.Join(errs...)
 }

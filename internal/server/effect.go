@@ -5,16 +5,13 @@ import (
 	"karui/proxy"
 )
 
-// later are sections whose keys are checked but do nothing yet in this version.
-var later = []string{"stress", "dial", "ping.stress_after", "ttl.degraded"}
-
 // WithoutEffect lists the keys that are set to something other than their
 // default although this version does not act on them, so that a start can warn.
 func (c Config) WithoutEffect() []string {
-	keys := config.Under(config.Diff(DefaultConfig(), c), later...)
+	var keys []string
 	for i, s := range c.Sites {
 		site := config.Key("sites", i)
-		keys = append(keys, differing(site, proxy.DefaultSite(), s, "classes", "distribution")...)
+		keys = append(keys, differing(site, proxy.DefaultSite(), s, "distribution")...)
 	}
 	return keys
 }

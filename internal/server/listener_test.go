@@ -22,7 +22,7 @@ func pair(t *testing.T, connections int, idle time.Duration) (*listener, *conn, 
 	}
 	l := newListener(inner, connections, idle)
 	t.Cleanup(func() { _ = l.Close() })
-	client := dial(t, l)
+	client := connect(t, l)
 	accepted, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func pair(t *testing.T, connections int, idle time.Duration) (*listener, *conn, 
 	return l, c, client
 }
 
-func dial(t *testing.T, l *listener) *net.TCPConn {
+func connect(t *testing.T, l *listener) *net.TCPConn {
 	t.Helper()
 	d, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -155,7 +155,7 @@ func TestSlowViewerIsServed(t *testing.T) {
 
 func TestConnectionsOverTheBoundWait(t *testing.T) {
 	l, first, _ := pair(t, 1, time.Minute)
-	second := dial(t, l)
+	second := connect(t, l)
 	accepted := make(chan net.Conn, 1)
 	go func() {
 		c, err := l.Accept()

@@ -33,7 +33,7 @@ func Load(file string, environ []string, flags ...config.Flag) (*config.Result[C
 		ForeignPrefixes: []string{"KARUI_WATCHDOG_"},
 		Environ:         environ,
 		Flags:           flags,
-		Elements:        []any{proxy.DefaultSite(), origin.DefaultPlace(), cache.DefaultVolume()},
+		Elements:        []any{proxy.DefaultSite(), origin.DefaultPlace(), cache.DefaultVolume(), proxy.DefaultDialLevel()},
 	})
 	if err != nil && optional {
 		if _, missing := os.Stat(file); errors.Is(missing, fs.ErrNotExist) {

@@ -224,12 +224,14 @@ func TestWithoutEffectNamesWhatIsSetInVain(t *testing.T) {
 cache: {volumes: [{path: /x, weight: 2}]}
 retry: {level: 1}
 stress: {latency: 2s}
+dial: {mode: "1"}
 sites:
   - id: a
     origins: [{name: x, weight: 3, urls: [http://127.0.0.1]}]
     classes: [{match: "/banner/*", shed_first: true}]
+    distribution: {id: E123}
 `)
-	want := []string{"stress.latency", "sites[0].classes"}
+	want := []string{"sites[0].distribution.id"}
 	if got := r.Value.WithoutEffect(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}

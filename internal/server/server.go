@@ -150,7 +150,6 @@ func (s *server) build() (err error) {
 	if s.cache, err = cache.Open(s.config.Cache, s.config.Disk, cache.Options{Log: s.log}); err != nil {
 		return fmt.Errorf("open cache: %w", err)
 	}
-	s.restoreSwitches()
 	s.restoreSuccess()
 	if s.pool, err = convert.New(s.config.Convert, append([]convert.Option{convert.WithLogger(s.log)}, s.options.ConvertOptions...)...); err != nil {
 		return fmt.Errorf("start workers: %w", err)
@@ -158,8 +157,9 @@ func (s *server) build() (err error) {
 	s.register.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.proxy = proxy.New(proxy.Options{
 		Settings: settings, Cache: s.cache, Convert: s.pool, Log: s.log, Registry: s.register,
-		SpoolDir: s.spoolDir(), Tally: s.success,
+		SpoolDir: s.spoolDir(), Tally: s.success, Load: s.load, Volumes: s.volumes,
 	})
+	s.restoreSwitches()
 	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status, success: s.success.Snapshot})
 	return nil
 }

@@ -32,7 +32,7 @@ func (c *clients) build(cfg Config) (settings proxy.Settings, closeOld func(), e
 	next := map[string]*client{}
 	settings = proxy.Settings{
 		Edge: cfg.Edge, FirstResponse: cfg.FirstResponse, TTL: cfg.TTL, Limits: cfg.Limits, Convert: cfg.Convert,
-		AccessLog: cfg.Log.Access,
+		Stress: cfg.Stress, Dial: cfg.Dial, Ping: cfg.Ping, DiskStress: float64(cfg.Disk.Stress), AccessLog: cfg.Log.Access,
 	}
 	for i, site := range cfg.Sites {
 		options := origin.PlacesOptions{

@@ -16,7 +16,7 @@ func (s *server) routes() []api.Route {
 		{Method: http.MethodGet, Pattern: "/success", Right: api.Read, Handle: s.successes},
 		{Method: http.MethodGet, Pattern: "/quarantine", Right: api.Read, Whole: true, Handle: s.quarantine},
 		{Method: http.MethodDelete, Pattern: "/quarantine/{digest}", Right: api.Dial, Whole: true, Handle: s.release},
-	}, s.placeRoutes()...)
+	}, append(s.placeRoutes(), s.dialRoutes()...)...)
 }
 
 // stats answers GET /stats.

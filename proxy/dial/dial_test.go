@@ -243,6 +243,10 @@ func TestIdle(t *testing.T) {
 	if s.d.Idle() {
 		t.Error("idle, though nothing is known yet")
 	}
+	s.d.Observe(dial.Load{}, dial.Load{})
+	if s.d.Idle() {
+		t.Error("idle without workers")
+	}
 	s.load(10*time.Second, 0.2, 0)
 	if !s.d.Idle() {
 		t.Error("not idle")

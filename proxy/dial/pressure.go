@@ -43,8 +43,13 @@ type class struct {
 
 func (c *class) observe(now time.Time, l Load) {
 	c.workers, c.wait = l.Workers, l.Wait
-	if n := len(c.seen); n > 0 && (l.BusyTime < c.seen[n-1].busy || !now.After(c.seen[n-1].at)) {
-		c.seen = c.seen[:0] // another pool, or a clock that was set back
+	if n := len(c.seen); n > 0 {
+		last := c.seen[n-1]
+		if l.BusyTime < last.busy || now.Before(last.at) {
+			c.seen = c.seen[:0] // another pool, or a clock that was set back
+		} else if now.Equal(last.at) {
+			return
+		}
 	}
 	c.seen = append(c.seen, seen{now, l.BusyTime})
 	for len(c.seen) > 2 && !c.seen[1].at.After(now.Add(-over)) {
@@ -120,11 +125,13 @@ func (a *automatic) restart() {
 
 // idle tells whether the workers have time for what can wait.
 func (a *automatic) idle() bool {
+	some := false
 	for i := range a.classes {
 		share, known := a.classes[i].share()
 		if a.classes[i].workers > 0 && (!known || share >= idle || a.classes[i].wait > 0) {
 			return false
 		}
+		some = some || a.classes[i].workers > 0
 	}
-	return true
+	return some
 }

@@ -23,9 +23,24 @@ type Window struct {
 const (
 	localForm = "2006-01-02T15:04"
 	dayForm   = "15:04"
+
+	wantInstant = "a time such as 2026-08-01T18:00:00+09:00, 2026-08-01T18:00 with a zone, or 18:00 for every day"
 )
 
-// ParseWindow reads a window. The ends are both RFC 3339 times
+// WindowError says what cannot be used of a window.
+type WindowError struct {
+	// Field is from, to or zone.
+	Field, Value string
+	// Want is what it must be.
+	Want string
+}
+
+// Error implements error.
+func (e *WindowError) Error() string {
+	return fmt.Sprintf("%s is %q: it must be %s", e.Field, e.Value, e.Want)
+}
+
+// ParseWindow reads a window; an error is a [*WindowError]. The ends are both RFC 3339 times
 // (2026-08-01T18:00:00+09:00), both local times (2026-08-01T18:00), or both times of
 // every day (18:00), which go over midnight where the end is not later than the
 // begin. Zone is a name such as Asia/Tokyo; empty means UTC.
@@ -39,27 +54,27 @@ func ParseWindow(name, from, to, zone string, level int) (Window, error) {
 	if zone != "" {
 		l, err := time.LoadLocation(zone)
 		if err != nil || strings.EqualFold(zone, "local") {
-			return Window{}, fmt.Errorf("zone is %q: it must be the name of a time zone, such as Asia/Tokyo", zone)
+			return Window{}, &WindowError{"zone", zone, "the name of a time zone, such as Asia/Tokyo"}
 		}
 		w.zone = l
 	}
 	if begin, err := time.Parse(dayForm, from); err == nil {
 		end, err := time.Parse(dayForm, to)
 		if err != nil {
-			return Window{}, fmt.Errorf("to is %q: it must be a time of day such as 23:00, as from is", to)
+			return Window{}, &WindowError{"to", to, "a time of day such as 23:00, as from is"}
 		}
 		w.daily, w.begin, w.end = true, sinceMidnight(begin), sinceMidnight(end)
 		return w, nil
 	}
 	var err error
 	if w.from, err = w.instant(from, false); err != nil {
-		return Window{}, fmt.Errorf("from is %q: %w", from, err)
+		return Window{}, &WindowError{"from", from, wantInstant}
 	}
 	if w.to, err = w.instant(to, true); err != nil {
-		return Window{}, fmt.Errorf("to is %q: %w", to, err)
+		return Window{}, &WindowError{"to", to, wantInstant}
 	}
 	if !w.from.Before(w.to) {
-		return Window{}, fmt.Errorf("to is %q: it must be later than from (%s)", to, from)
+		return Window{}, &WindowError{"to", to, "later than from (" + from + ")"}
 	}
 	return w, nil
 }
@@ -76,7 +91,7 @@ func (w *Window) instant(text string, last bool) (time.Time, error) {
 	}
 	t, err := time.Parse(localForm, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("it must be a time such as 2026-08-01T18:00:00+09:00, or 2026-08-01T18:00 with a zone, or 18:00 for every day")
+		return time.Time{}, err
 	}
 	return local(t, w.zone, last), nil
 }

@@ -125,6 +125,12 @@ func (t TTL) ShortAge(f Freshness, now time.Time) string {
 	return public(short)
 }
 
+// DegradedAge is the value of Cache-Control for a variant that is not as good as
+// the next one will be: Degraded, but never longer than what is left.
+func (t TTL) DegradedAge(f Freshness, now time.Time) string {
+	return public(min(t.Degraded, t.Left(f, now)))
+}
+
 // public writes a lifetime in whole seconds, at least one: an edge with a
 // lifetime of 0 would ask for every single viewer. A begun second counts whole,
 // as in the ages that caches compute, so that an answer that has just arrived

@@ -8,7 +8,8 @@ import (
 
 // Config says when latency is stress.
 type Config struct {
-	// Latency is the mean time to the first byte from which on a group sheds.
+	// Latency is the mean time to the first byte from which on a group sheds; 0 for
+	// never.
 	Latency time.Duration
 	// Window is the time over which the mean is taken.
 	Window time.Duration
@@ -309,7 +310,7 @@ func (g *Group) verdict(at int64) verdict {
 func (c *Config) judge(w *window, at int64) verdict {
 	n, micros, present := w.judged(at)
 	v := verdict{n: n, mean: time.Duration(micros) * time.Microsecond}
-	slow := v.mean >= c.Latency
+	slow := c.Latency > 0 && v.mean >= c.Latency
 	v.over, v.slow = slow && n >= int64(c.MinSamples), slow && present >= int64(c.MinSamples)
 	return v
 }
