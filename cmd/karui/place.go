@@ -36,8 +36,8 @@ func (a *asking) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.json, "json", false, "print the answer as JSON")
 }
 
-// ask sends in, unless it is nil, and prints the places that come back.
-func (a *asking) ask(cmd *cobra.Command, right api.Right, method, path string, in any) error {
+// client gives the way to the admin listener, with a token that has the right.
+func (a *asking) client(cmd *cobra.Command, right api.Right) (*admin.Client, error) {
 	load := func() (server.Config, error) {
 		loaded, err := a.file.load(cmd)
 		if err != nil {
@@ -49,13 +49,18 @@ func (a *asking) ask(cmd *cobra.Command, right api.Right, method, path string, i
 	if a.site != "" {
 		sites = []string{a.site}
 	}
-	client, err := a.admin.Client(load, right, sites...)
+	return a.admin.Client(load, right, sites...)
+}
+
+// ask sends in, unless it is nil, and prints the places that come back.
+func (a *asking) ask(cmd *cobra.Command, right api.Right, method, path string, in any) error {
+	client, err := a.client(cmd, right)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	var answer server.PlacesAnswer
-	if err := a.send(cmd.Context(), client, method, path, in, &answer); err != nil {
+	if err := send(cmd.Context(), client, method, path, in, &answer); err != nil {
 		return err
 	}
 	if a.site != "" {
@@ -68,14 +73,18 @@ func (a *asking) ask(cmd *cobra.Command, right api.Right, method, path string, i
 		answer.Sites = kept
 	}
 	if a.json {
-		out := json.NewEncoder(cmd.OutOrStdout())
-		out.SetIndent("", "  ")
-		return out.Encode(answer)
+		return printJSON(cmd.OutOrStdout(), answer)
 	}
 	return printPlaces(cmd.OutOrStdout(), answer.Sites)
 }
 
-func (*asking) send(ctx context.Context, client *admin.Client, method, path string, in any, out *server.PlacesAnswer) error {
+func printJSON(w io.Writer, answer any) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(answer)
+}
+
+func send(ctx context.Context, client *admin.Client, method, path string, in, out any) error {
 	if in == nil {
 		return client.Get(ctx, path, out)
 	}
