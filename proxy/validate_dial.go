@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-
 	"time"
 
 	"karui/convert/header"

@@ -99,8 +99,6 @@ func (w *world) request(f flow) {
 	}
 }
 
-func (w *world) since() time.Duration { return w.now.Sub(start) }
-
 // only wants that nothing but these groups has ever shed.
 func (w *world) only(groups ...string) {
 	w.t.Helper()
@@ -164,7 +162,8 @@ func TestStartUpWithAColdOrigin(t *testing.T) {
 func TestSlowOriginOfOneSite(t *testing.T) {
 	w := newWorld(t)
 	flows := []flow{
-		{"shop", 20, takes(5 * time.Second)}, {"blog", 1, takes(50 * time.Millisecond)},
+		{"shop", 20, takes(5 * time.Second)},
+		{"blog", 1, takes(50 * time.Millisecond)},
 		{"", 3, takes(time.Millisecond)},
 	}
 	w.run(5*time.Minute, flows...)
