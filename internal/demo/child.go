@@ -20,8 +20,9 @@ const (
 	lineMax  = 4096
 )
 
-// child is a running process. It dies with the thread that started it, so that
-// nothing survives the demonstration, not even its SIGKILL.
+// child is a running process. It dies with the thread that started it, and bears
+// the mark by which the janitor finds it, so that nothing survives the demonstration,
+// not even its SIGKILL.
 type child struct {
 	name string
 	cmd  *exec.Cmd
@@ -48,7 +49,7 @@ type spawn struct {
 func (s *starter) spawn(how spawn) (*child, error) {
 	c := &child{name: how.name, log: &logTail{heard: how.heard}, ended: make(chan struct{})}
 	c.cmd = exec.Command(how.path, how.args...)
-	c.cmd.Env, c.cmd.Dir = how.env, how.dir
+	c.cmd.Env, c.cmd.Dir = s.marked(how.env), how.dir
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	// A grandchild that holds the log open must not keep Wait from returning.
 	c.cmd.WaitDelay = 3 * time.Second

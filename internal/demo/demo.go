@@ -127,7 +127,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		name string
 		open func(context.Context) (func(), error)
 	}{
-		{"a folder for everything", d.openFolder},
+		{"the folder for temporary files", d.openFolder},
 		{"the site's own server", d.openOrigin},
 		{"karui", d.openProxy},
 		{"CloudFront and its edge", d.openEdge},

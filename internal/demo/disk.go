@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 
@@ -31,6 +32,20 @@ func Disk(dir, program string, args []string) error {
 	}
 	if len(args) == 0 {
 		return nil
+	}
+	return become(program, args)
+}
+
+// become replaces this process by the program. It returns only when that failed.
+//
+// The parent-death signal is a thread's, and the thread that calls execve is the one
+// that stays: any but the first has none, since threads do not inherit it. So it is
+// set anew on the very thread that goes on.
+func become(program string, args []string) error {
+	runtime.LockOSThread() // the calls below are one thread's
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("die with the parent: %w", err)
 	}
 	return fmt.Errorf("become %s: %w", program, syscall.Exec(program, append([]string{program}, args...), os.Environ()))
 }

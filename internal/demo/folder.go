@@ -1,6 +1,8 @@
 package demo
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,30 +16,37 @@ import (
 // folderPrefix begins the name of the folder with everything that is written.
 const folderPrefix = "karui-demo-"
 
-// makeFolder makes the folder, and a process that removes it when this one is
-// gone, however it went. done removes it and ends that process.
+// makeFolder makes the folder, and before it a process that removes it, and ends all
+// children, when this one is gone, however it went. From then on the starter marks
+// its children with the folder. done removes the folder and ends that process.
 func makeFolder(s *starter, executable string, janitor []string) (dir string, done func(), err error) {
-	dir, err = os.MkdirTemp("", folderPrefix+"*")
+	parent, err := filepath.Abs(os.TempDir())
 	if err != nil {
-		return "", nil, fmt.Errorf("make a folder for what is written: %w", err)
+		return "", nil, fmt.Errorf("find the folder for temporary files: %w", err)
 	}
+	dir = filepath.Join(parent, folderPrefix+strings.ToLower(rand.Text()[:12]))
 	alive, hold, err := os.Pipe()
 	if err != nil {
-		os.RemoveAll(dir)
 		return "", nil, fmt.Errorf("make a pipe: %w", err)
 	}
 	c, err := s.janitor(executable, append(janitor, dir), alive)
 	alive.Close() // the janitor has its own by now
 	if err != nil {
 		hold.Close()
-		os.RemoveAll(dir)
 		return "", nil, err
 	}
-	return dir, func() {
+	done = func() {
 		os.RemoveAll(dir)
+		_, _ = io.WriteString(hold, "done")
 		hold.Close()
 		<-c.ended
-	}, nil
+	}
+	if err := makeDir(dir); err != nil {
+		done()
+		return "", nil, err
+	}
+	s.folder = dir
+	return dir, done, nil
 }
 
 func makeDir(dir string) error {
@@ -64,24 +73,41 @@ func (s *starter) janitor(executable string, args []string, alive *os.File) (*ch
 	return c, nil
 }
 
-// janitorLimit is how long a janitor tries to remove a folder in which children
-// of a killed demonstration may still write for a moment.
-const janitorLimit = 10 * time.Second
+// Of the janitor.
+const (
+	// janitorLimit is how long it tries to end children and to remove the folder.
+	janitorLimit = 10 * time.Second
+	janitorPause = 50 * time.Millisecond
+	// janitorCalm is how often in a row it finds nothing left before it believes it: a
+	// child that was just being started shows its mark a moment later.
+	janitorCalm = 5
+)
 
-// Janitor waits until alive ends, which is when the demonstration is gone, and
-// removes its folder, which it refuses for any that no demonstration made.
+// Janitor waits until alive ends (with a word before, if all went in order), which is when the demonstration is gone, ends the
+// children that are left, and removes its folder, which it refuses for any that no
+// demonstration made.
 func Janitor(dir string, alive io.Reader) error {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	if !strings.HasPrefix(filepath.Base(dir), folderPrefix) || !filepath.IsAbs(dir) || filepath.Clean(dir) != dir {
 		return fmt.Errorf("%q is not a folder of a demonstration", dir)
 	}
-	_, _ = io.Copy(io.Discard, alive)
+	calm := 0
+	if said, _ := io.Copy(io.Discard, alive); said > 0 {
+		calm = janitorCalm - 1 // it ended in order, after its children: one look is enough
+	}
 	deadline := time.Now().Add(janitorLimit)
-	for {
-		err := os.RemoveAll(dir)
-		if err == nil || time.Now().After(deadline) {
+	for ; calm < janitorCalm; calm++ {
+		left := killMarked(dir)
+		_, err := os.Lstat(dir)
+		if left > 0 || !errors.Is(err, os.ErrNotExist) {
+			calm = 0
+		}
+		// Only after its last writer: a child makes again what it misses.
+		err = os.RemoveAll(dir)
+		if time.Now().After(deadline) {
 			return err
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(janitorPause)
 	}
+	return nil
 }

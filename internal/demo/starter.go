@@ -9,6 +9,7 @@ import (
 // starter. The kernel's parent-death signal is bound to the thread that forked;
 // the Go runtime ends threads when it likes, which would kill healthy children.
 type starter struct {
+	folder   string // that children are marked with; empty for none
 	requests chan startRequest
 	done     chan struct{}
 }
