@@ -95,6 +95,23 @@ func (e *Error) Error() string {
 // that was cut off and context.Canceled in a fetch that was given up.
 func (e *Error) Unwrap() error { return e.cause }
 
+// afterAnother adds to the error of a second try what came of the first one, at
+// place: an error, or the status of its answer. Whoever reads of one place alone
+// would look for the trouble there only.
+func afterAnother(err error, place string, first error, status int) error {
+	second, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	both := *second
+	if first != nil {
+		both.Detail += "; before that " + first.Error()
+	} else {
+		both.Detail += fmt.Sprintf("; before that origin %q answered %d", place, status)
+	}
+	return &both
+}
+
 // KindOf gives the kind of the *Error in err's chain, or 0.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {

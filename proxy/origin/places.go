@@ -169,7 +169,14 @@ func (p *Places) Do(ctx context.Context, r Request) (*Response, error) {
 	p.second[next-retry.Stop].Add(1)
 	spent := time.Since(began)
 	whole.first, whole.total = whole.first-spent, whole.total-spent
+	status, failed := 0, err
+	if resp != nil {
+		status = resp.Status
+	}
 	resp, _, err = p.try(ctx, to, r, whole, false)
+	if err != nil {
+		err = afterAnother(err, p.places[at.place].name, failed, status)
+	}
 	return resp, err
 }
 

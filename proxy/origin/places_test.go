@@ -396,6 +396,35 @@ func TestOverloadedPlaceGetsNoSecondRequest(t *testing.T) {
 	}
 }
 
+// Where two places fail, what is logged tells of both.
+func TestTheErrorTellsOfBothTries(t *testing.T) {
+	const overloaded = "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"
+	for name, first := range map[string]string{"reset": reset, "answered 503": overloaded} {
+		synctest.Test(t, func(t *testing.T) {
+			p, fakes := newPlaces(t, 2, []int{1, 1})
+			for _, f := range fakes {
+				f.does(func(string) string { // the first that is asked, then the other
+					for _, other := range fakes {
+						if other != f && other.requests.Load() > 0 {
+							return reset
+						}
+					}
+					return first
+				})
+			}
+			_, err := fetch(t.Context(), p, "/a.jpg")
+			if err == nil || !strings.Contains(err.Error(), `"place0"`) || !strings.Contains(err.Error(), `"place1"`) ||
+				!strings.Contains(err.Error(), "; before that origin") || KindOf(err) != KindReset {
+				t.Errorf("%s: %v", name, err)
+			}
+			if first == overloaded && err != nil && !strings.Contains(err.Error(), "answered 503") {
+				t.Errorf("%s: %v", name, err)
+			}
+			settle(p)
+		})
+	}
+}
+
 func TestAnyOtherAnswerIsTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, fakes := newPlaces(t, 3, []int{2, 2})
