@@ -16,8 +16,10 @@ func (noTally) Good(string)        {}
 func (noTally) Bad(string, string) {}
 
 // tally counts the exchange. Left out are pings, requests that no proxy could
-// serve, and viewers that went away before the end: none of them says anything
-// about karui.
+// serve, those without the edge's secret or for a site that is not configured, and
+// viewers that went away before the end: none of them says anything about karui,
+// and whoever finds its address could make its numbers what he likes. The metrics
+// of requests have all of them.
 func (x *exchange) tally() {
 	id := ""
 	if x.site != nil {
@@ -25,7 +27,8 @@ func (x *exchange) tally() {
 	}
 	reason, failed := strings.CutPrefix(string(x.did), "503_")
 	switch {
-	case x.unlogged, x.did == didPing, x.did == didRefuse, x.did == didAbort && x.r.Context().Err() != nil:
+	case x.unlogged, x.did == didPing, x.did == didRefuse, x.did == didAbort && x.r.Context().Err() != nil,
+		x.did == becauseRoute.outcome(), x.did == becauseSecret.outcome():
 	case failed:
 		x.p.tally.Bad(id, reason)
 	case x.did == didAbort:

@@ -34,6 +34,9 @@ func TestWhatCountsAsAnsweredWell(t *testing.T) {
 		{did: didPing, unlogged: true},
 		{did: becausePing.outcome(), unlogged: true},
 		{did: didRefuse},
+		{did: becauseSecret.outcome()},
+		{did: becauseRoute.outcome()},
+		{did: becausePanic.outcome(), bad: "shop panic"},
 	} {
 		counts := &countedTally{map[string]int{}, map[string]int{}}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -3,6 +3,7 @@ package server
 import (
 	"net"
 	"net/http"
+	"path"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -36,7 +37,7 @@ func operators(cfg AdminConfig, ready func() bool, registry *prometheus.Registry
 	} else {
 		mux.Handle("GET /metrics", calls.Guard(api.Read, metrics))
 	}
-	mux.Handle(api.Prefix+"/", calls)
+	mux.Handle(path.Dir(api.Prefix)+"/", calls) // which also says so of versions that there are not
 	return mux
 }
 

@@ -60,7 +60,7 @@ func (s *server) successes(c *api.Call) (any, error) {
 // collectSuccess shows the shares in metrics.
 func collectSuccess(snapshot success.Snapshot, gauge send) {
 	all := describe("success_ratio", "Share of requests that were answered well: in the last full minute, and in the last 24 hours.", "span")
-	site := describe("site_success_ratio", "The same for one site.", "site", "span")
+	site := describe("site_success_ratio", "Share of a site's requests that were answered well: in the last full minute, and in the last 24 hours.", "site", "span")
 	missed := describe("success_minutes_missed", "Minutes of the last 24 hours in which fewer than 99.9 % of requests were answered well.")
 	gauge(all, snapshot.All.LastMinute.Rate(), "minute")
 	gauge(all, snapshot.All.LastDay.Rate(), "day")
