@@ -156,4 +156,5 @@ func groupWords(g server.StressGroup) string {
 	return "all requests"
 }
 
-func clockTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+// clockTime bears its zone, since the reader may sit in another one than the machine.
+func clockTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 -07:00") }

@@ -70,14 +70,14 @@ func TestDial(t *testing.T) {
 		}
 	}
 	_, stdout, _ := karui(t, "dial", "--admin", s.URL)
-	const want = `level 2 (spare) by an operator until 2026-08-01 20:00:00; workers 46 % busy; levels: full, lean, spare, defer
+	const want = `level 2 (spare) by an operator until 2026-08-01 20:00:00 +00:00; workers 46 % busy; levels: full, lean, spare, defer
 blog: level 3 (defer) by an operator
 shop: level 0 (full) by an operator
 shop: 30 % of requests are turned away, those of its classes first (10 %)
-fetches for shop are turned away since 2026-08-01 18:00:00: they took too long to their first byte
-  2026-08-01 18:00:00  full -> spare: pin, an operator has set it
+fetches for shop are turned away since 2026-08-01 18:00:00 +00:00: they took too long to their first byte
+  2026-08-01 18:00:00 +00:00  full -> spare: pin, an operator has set it
 `
-	if stdout != want {
+	if stdout != strings.ReplaceAll(want, "+00:00", at.Format("-07:00")) {
 		t.Errorf("got\n%s\nwant\n%s", stdout, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -153,6 +154,10 @@ func ready(ctx context.Context, target string, places []string) error {
 		var wrapped *url.Error // it names the URL, and so do we
 		if errors.As(err, &wrapped) {
 			err = wrapped.Err
+		}
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("ask %s: %w (nothing listens there: is karui running, and is this its admin.listen? "+
+				"--config FILE names its configuration, --admin URL the listener)", target, err)
 		}
 		return fmt.Errorf("ask %s: %w", target, err)
 	}

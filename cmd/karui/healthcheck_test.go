@@ -105,7 +105,7 @@ func TestHealthcheckFails(t *testing.T) {
 				_ = conn.Close()
 			}
 		}, nil, "ask http://127.0.0.1:"},
-		"nobody": {nil, []string{"--admin", "http://" + closed}, "connection refused"},
+		"nobody": {nil, []string{"--admin", "http://" + closed}, "connection refused (nothing listens there: is karui running, and is this its admin.listen?"},
 	} {
 		args := []string{"healthcheck"}
 		if c.handler != nil {

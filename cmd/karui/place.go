@@ -174,5 +174,5 @@ func until(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return " until " + t.Local().Format("2006-01-02 15:04:05")
+	return " until " + clockTime(t)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func operatorsSide(t *testing.T) (url string, asked *string) {
 		*asked = strings.TrimSpace(r.Method + " " + r.RequestURI + " " + string(body))
 		if strings.Contains(r.RequestURI, "nara") {
 			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, `{"error": {"code": "not_found", "message": "no site has a place \"nara\"", "remedy": "GET /places lists them"}}`)
+			_, _ = io.WriteString(w, `{"error": {"code": "not_found", "message": "no site has a place \"nara\"", "remedy": "`+"`karui place` lists them"+`"}}`)
 			return
 		}
 		if err := json.NewEncoder(w).Encode(answer); err != nil {
@@ -91,6 +92,9 @@ func TestPlaceAndRetry(t *testing.T) {
 		if code != 0 || !strings.Contains(stdout, part) {
 			t.Errorf("%d, without %q:\n%s", code, part, stdout)
 		}
+	}
+	if !regexp.MustCompile(`tokyo +out until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d\d:\d\d;`).MatchString(stdout) {
+		t.Errorf("the time bears no zone:\n%s", stdout)
 	}
 	if code, _, stderr := karui(t, "place", "nara", "out", "--admin", url); code != 1 || !strings.Contains(stderr, `no site has a place "nara"`) {
 		t.Errorf("%d %s", code, stderr)

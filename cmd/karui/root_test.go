@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func TestWrongUsage(t *testing.T) {
@@ -73,5 +74,39 @@ func TestCompletion(t *testing.T) {
 	}
 	if code, stdout, _ := karui(t, "__complete", "config", "ch"); code != 0 || !strings.HasPrefix(stdout, "check\t") {
 		t.Errorf("%d %s", code, stdout)
+	}
+}
+
+// A flag of any command that takes a form of its own says so without words of Go.
+func TestFlagsOfAllCommandsSayWhatTheyTake(t *testing.T) {
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if kind := f.Value.Type(); kind == "string" || kind == "stringSlice" || f.Name == "help" {
+				return // they take anything
+			}
+			line := append(strings.Fields(cmd.CommandPath())[1:], "--"+f.Name+"=what")
+			code, _, stderr := karui(t, line...)
+			for _, raw := range []string{"invalid argument", "strconv", "time:"} {
+				if code != 2 || !strings.Contains(stderr, `"what"`) || strings.Contains(stderr, raw) {
+					t.Errorf("%q: %d %s", line, code, stderr)
+				}
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			check(sub)
+		}
+	}
+	check(newRoot())
+}
+
+// Only sites have to be in a file: any other mistake is none of a file that is not there.
+func TestAMissingFileIsNotBlamedForFlags(t *testing.T) {
+	code, _, stderr := karui(t, "serve", "--origin", "http://127.0.0.1:1", "--listen", "80")
+	if code != 2 || strings.Contains(stderr, "karui.yaml") || !strings.Contains(stderr, "--listen") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	if code, _, stderr := karui(t, "serve"); code != 2 || !strings.HasPrefix(stderr, "/etc/karui/karui.yaml is not there") {
+		t.Errorf("%d %s", code, stderr)
 	}
 }

@@ -65,9 +65,11 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 	root.SilenceUsage = true
 	root.CompletionOptions.HiddenDefaultCmd = false
 	markRunErrors(root)
+	nameStrays(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	root.SetFlagErrorFunc(flagError)
 	strict(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	return report(stderr, cmd, err)
@@ -134,6 +136,25 @@ func markRunErrors(cmd *cobra.Command) {
 	}
 	for _, sub := range cmd.Commands() {
 		markRunErrors(sub)
+	}
+}
+
+// nameStrays calls an argument that a command does not take what it is. cobra calls
+// it an unknown command, also where there are none to know.
+func nameStrays(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		nameStrays(sub)
+	}
+	check := cmd.Args
+	if check == nil || cmd.HasSubCommands() {
+		return
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		if err != nil && check(cmd, nil) == nil && check(cmd, args[:1]) != nil {
+			return Usage("%s takes no argument, but %q is one", cmd.CommandPath(), args[0])
+		}
+		return err
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"karui/cache"
 	"karui/internal/config"
@@ -35,12 +36,18 @@ func Load(file string, environ []string, flags ...config.Flag) (*config.Result[C
 		Flags:           flags,
 		Elements:        []any{proxy.DefaultSite(), origin.DefaultPlace(), cache.DefaultVolume(), proxy.DefaultDialLevel()},
 	})
-	if err != nil && optional {
+	if err != nil && optional && noSites(err) {
 		if _, missing := os.Stat(file); errors.Is(missing, fs.ErrNotExist) {
 			err = fmt.Errorf("%s is not there, and no other file was named with --config:\n%w", file, err)
 		}
 	}
 	return result, err
+}
+
+// noSites tells whether the sites are among what is missing. Nothing else has to be
+// in a file, so that only then a file that is not there may be the reason.
+func noSites(err error) bool {
+	return slices.ContainsFunc(config.Problems(err), func(p *config.Problem) bool { return p.Key == "sites" && p.Value == "" })
 }
 
 // OriginFlag is the configuration of `--origin URL`: one site for all hosts.

@@ -86,7 +86,7 @@ func (s *server) setPlace(c *api.Call) (any, error) {
 	}
 	sites = slices.DeleteFunc(sites, func(p origin.PlacesStatus) bool { return !hasPlace(p, name) })
 	if len(sites) == 0 {
-		return nil, api.NotFound(fmt.Sprintf("no site has a place %q", name), "GET /places lists them")
+		return nil, api.NotFound(fmt.Sprintf("no site has a place %q", name), "`karui place` lists them (GET "+api.Prefix+"/places)")
 	}
 	if change.State == "out" {
 		// Where it is the last one, nothing would be left to ask.
@@ -144,7 +144,7 @@ func (s *server) concerned(c *api.Call, site string) ([]origin.PlacesStatus, err
 		}
 		all = slices.DeleteFunc(all, func(p origin.PlacesStatus) bool { return p.Site != site })
 		if len(all) == 0 {
-			return nil, api.NotFound(fmt.Sprintf("there is no site %q", site), "GET /places lists them")
+			return nil, api.NotFound(fmt.Sprintf("there is no site %q", site), "`karui place` lists them (GET "+api.Prefix+"/places)")
 		}
 		return all, nil
 	}
