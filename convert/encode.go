@@ -77,11 +77,19 @@ func encodeHEIF(img *vips.ImageRef, plan Plan, icc, exif []byte) ([]byte, error)
 		return nil, err
 	}
 	f, err := parseHEIF(body, plan.Target)
+	if errors.Is(err, errNoItems) {
+		return nil, nothingMade(plan.Target, img.Width(), img.Height())
+	}
 	if err != nil {
 		return nil, refuseWith(Mismatch, "%s", err)
 	}
 	f.icc, f.exif = icc, exif
 	return f.bytes(), nil
+}
+
+// nothingMade is the refusal of an encoder that gave no error and no picture.
+func nothingMade(f header.Format, width, height int) error {
+	return refuseWith(EncodeFailed, "the encoder for %s on this machine makes nothing of %d x %d px, as happens with very thin pictures", f, width, height)
 }
 
 // failed says why a picture could not be encoded. The pixels are decoded while they are encoded, so that either can

@@ -17,6 +17,10 @@ import (
 
 var errHEIF = errors.New("not a whole HEIF file")
 
+// errNoItems is a file that names no picture as its own, which libheif writes without
+// an error where its encoder made nothing: so does x265 of some that are very thin.
+var errNoItems = errors.New("it holds no picture")
+
 // heifFile is an AVIF or HEIC of one picture.
 type heifFile struct {
 	format        header.Format

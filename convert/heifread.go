@@ -232,6 +232,9 @@ func (r *heifReader) primaryItem(b []byte) error {
 	version := rd.number(1)
 	rd.take(3)
 	id := rd.id(version)
+	if id == 0 && !rd.short && r.f.item(id) < 0 { // the numbers of items begin with 1
+		return fmt.Errorf("%w: %w", errHEIF, errNoItems)
+	}
 	if r.f.primary = r.f.item(id); rd.short || r.f.primary < 0 {
 		return fmt.Errorf("%w: the primary item %d is missing", errHEIF, id)
 	}
