@@ -60,6 +60,9 @@ var measurements = []measurement{
 	{name: "busy", run: busyTable},
 	{name: "slow", run: slowTable},
 	{name: "memory", run: memoryTable},
+	{name: "overload", run: overloadTable, asked: true},
+	{name: "dial", run: dialTable, asked: true},
+	{name: "slowness", run: slownessTable, asked: true},
 	{name: "corpus", run: corpusTable, asked: true},
 }
 

@@ -15,12 +15,14 @@ import (
 // origin is the site's own server. Paths are /CLASS/PHOTO/NUMBER.jpg for photographs, each number another file, and
 // whatever was put.
 type origin struct {
-	url    string
-	album  album
-	next   atomic.Int64
-	mu     sync.Mutex
-	fixed  map[string]http.HandlerFunc
-	asked  atomic.Int64
+	url   string
+	album album
+	next  atomic.Int64
+	mu    sync.Mutex
+	fixed map[string]http.HandlerFunc
+	asked atomic.Int64
+	// delay is how long photographs are held back before the first byte.
+	delay  atomic.Int64
 	server *http.Server
 	done   chan struct{}
 }
@@ -76,6 +78,13 @@ func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		http.NotFound(w, r)
 		return
+	}
+	if d := time.Duration(o.delay.Load()); d > 0 {
+		select {
+		case <-time.After(d):
+		case <-r.Context().Done():
+			return
+		}
 	}
 	sendImage(w, "image/jpeg", body)
 }

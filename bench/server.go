@@ -113,6 +113,9 @@ type karuiOptions struct {
 	access bool
 	// formats is a list as in karui.yaml; empty for the default.
 	formats string
+	// steered lets karui judge its load as it would in use: the dial moves, what takes too long is turned away, and
+	// nothing waits long. Else it does what it is asked, however long that takes.
+	steered bool
 }
 
 // startKarui starts karui in front of the origin, with a folder of its own.
@@ -138,15 +141,21 @@ func startKarui(ctx context.Context, b *bench, name string, o karuiOptions) (*se
 	if o.formats != "" {
 		formats = "formats: " + o.formats + ", "
 	}
+	judgement := `origin: { deadline: 40s }
+convert: { queue_wait: 30s }
+dial: { mode: off }
+stress: { latency: 60s }
+`
+	if o.steered {
+		judgement = ""
+	}
 	text := fmt.Sprintf(`listen: "127.0.0.1:%d"
 log: { level: %s, access: %t }
 admin: { listen: "127.0.0.1:%d" }
 first_response: { wait: %s }
-origin: { deadline: 40s }
-convert: { queue_wait: 30s }
-cache: { memory: %s, volumes: [{ path: %q }] }
+%scache: { memory: %s, volumes: [{ path: %q }] }
 sites: [{ id: shop, default: true, %sorigins: [{ name: main, urls: [%q] }] }]
-`, port, level, o.access, admin, o.wait, o.memory, filepath.Join(dir, "cache"), formats, b.origin.url)
+`, port, level, o.access, admin, o.wait, judgement, o.memory, filepath.Join(dir, "cache"), formats, b.origin.url)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write karui.yaml: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 func sampleRecord() *record {
 	return &record{
 		kind: variant, status: 200, source: 1764000000123456789, digest: rules.DigestOf([]byte("x")), saved: -12,
-		code: convert.NotSmaller, transformable: true, sawOrigin: true,
+		code: convert.NotSmaller, transformable: true, level: 2, sawOrigin: true,
 		freshness: rules.Freshness{
 			Base: time.Unix(0, 1764000000123456789), Explicit: true, Lifetime: time.Hour, NoCache: true, MustRevalidate: true,
 		},
@@ -37,6 +37,19 @@ func TestRecordReadsBack(t *testing.T) {
 	// Equal records must be equal bytes, or the cache would see changes where none are.
 	if !bytes.Equal(sampleRecord().encode(), sampleRecord().encode()) {
 		t.Error("one record has two forms")
+	}
+}
+
+// What was stored before variants had a level was made at the best one.
+func TestRecordBeforeLevels(t *testing.T) {
+	r := sampleRecord()
+	r.level, r.header = 0, http.Header{}
+	b := r.encode()
+	b = b[:len(b)-1] // the level is the last field before the headers
+	b[0] = 2
+	got, err := decodeRecord(b)
+	if err != nil || !reflect.DeepEqual(got, r) {
+		t.Errorf("got %+v, %v\nwant %+v", got, err, r)
 	}
 }
 

@@ -152,3 +152,16 @@ func TestLifetimes(t *testing.T) {
 		})
 	}
 }
+
+func TestDegradedAge(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	ttl := TTL{Short: 10 * time.Second, Long: 24 * time.Hour, Max: 720 * time.Hour, Degraded: 10 * time.Minute, RespectOrigin: true}
+	for left, want := range map[time.Duration]string{
+		time.Hour: "public, max-age=600", 10 * time.Minute: "public, max-age=600", time.Minute: "public, max-age=60", 0: "public, max-age=1",
+	} {
+		f := Freshness{Base: now, Explicit: true, Lifetime: left}
+		if got := ttl.DegradedAge(f, now); got != want {
+			t.Errorf("with %s left: %q, want %q", left, got, want)
+		}
+	}
+}
