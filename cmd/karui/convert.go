@@ -40,7 +40,8 @@ func newConvertCommand() *cobra.Command {
 		Long: `Converts files as the proxy would, and says what it decided and why.
 
 A file is taken whatever its name; of a folder, all files below it that are named
-like images (.jpg .jpeg .jpe .jfif .png .gif). Without -o nothing is written, and
+like images (.jpg .jpeg .jpe .jfif .png .gif); how many others there are stands
+below the table (left_out in JSON). Without -o nothing is written, and
 the table shows what the proxy would save. With -o, variants are written there
 under the paths that the originals have below their folder: photo.jpg becomes
 photo.webp, or photo.jpg.webp where a photo.png is converted with it. Originals
@@ -125,7 +126,7 @@ func (c *convertFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	inputs := batch.Inputs(args)
+	inputs, leftOut := batch.Inputs(args)
 	if len(inputs) == 0 {
 		return fmt.Errorf("no file in %s is named like an image (.jpg .jpeg .jpe .jfif .png .gif)", strings.Join(args, ", "))
 	}
@@ -157,6 +158,7 @@ func (c *convertFlags) run(cmd *cobra.Command, args []string) error {
 		},
 	}
 	reports, total, stopped := runBatch(cmd, pool, job)
+	total.LeftOut = leftOut
 	if err := c.print(cmd, reports, total); err != nil {
 		return err
 	}

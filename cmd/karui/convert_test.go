@@ -47,6 +47,10 @@ func TestConvertCommand(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "1 converted, 0 kept") || stderr != "" {
 		t.Errorf("%d %s %s", code, stdout, stderr)
 	}
+	// Of a folder, the variant is no input.
+	if code, stdout, _ = karui(t, "convert", dir); code != 0 || !strings.HasSuffix(stdout, "\n1 other file left out\n") {
+		t.Errorf("%d %s", code, stdout)
+	}
 	// The variant of the first run is in the way.
 	code, stdout, stderr = karui(t, "convert", photo, "-o", out)
 	if code != 1 || !strings.Contains(stdout, "exists already") || !strings.Contains(stderr, "1 of 1 files could not be read or written") {

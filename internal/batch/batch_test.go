@@ -44,6 +44,11 @@ func tree(t *testing.T, files map[string][]byte) string {
 	return root
 }
 
+func inputsOf(paths []string) []Input {
+	inputs, _ := Inputs(paths)
+	return inputs
+}
+
 func names(inputs []Input) []string {
 	var all []string
 	for _, in := range inputs {
@@ -65,16 +70,35 @@ func TestInputsOfAFolder(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(root, "pipe.jpg"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	inputs := Inputs([]string{root})
+	inputs := inputsOf([]string{root})
 	want := []string{"a.jpg", "again.jpg", "b.JPEG", "deep/d.gif", "deep/e.jfif", "deep/er/c.png"}
 	if got := names(inputs); !slices.Equal(got, want) {
 		t.Errorf("%q, not %q", got, want)
 	}
 }
 
+func TestOtherFilesAreCounted(t *testing.T) {
+	root := tree(t, map[string][]byte{"a.jpg": nil, "notes.txt": nil, "deep/README": nil, "deep/b.webp": nil, "named.txt": nil})
+	if err := os.Symlink(root, filepath.Join(root, "deep/loop")); err != nil {
+		t.Fatal(err)
+	}
+	// Neither twice, nor what is named itself.
+	inputs, left := Inputs([]string{root, filepath.Join(root, "deep"), filepath.Join(root, "named.txt")})
+	if len(inputs) != 2 || left != 3 {
+		t.Errorf("%d left out, taken: %v", left, inputs)
+	}
+	for left, want := range map[int]string{0: "", 1: "1 other file left out\n", 7: "7 other files left out\n"} {
+		total := Summary{LeftOut: left}
+		var out bytes.Buffer
+		if err := WriteTable(&out, nil, total, 0); err != nil || !strings.HasSuffix(out.String(), total.String()+"\n"+want) {
+			t.Errorf("%d: %v\n%s", left, err, out.String())
+		}
+	}
+}
+
 func TestInputsNamedTwiceAreTakenOnce(t *testing.T) {
 	root := tree(t, map[string][]byte{"a.jpg": nil})
-	inputs := Inputs([]string{root, filepath.Join(root, "a.jpg"), filepath.Join(root, ".", "a.jpg")})
+	inputs := inputsOf([]string{root, filepath.Join(root, "a.jpg"), filepath.Join(root, ".", "a.jpg")})
 	if len(inputs) != 1 {
 		t.Errorf("%v", inputs)
 	}
@@ -90,7 +114,7 @@ func TestAPathThatLeadsNowhereCostsNoOther(t *testing.T) {
 
 func TestTargetsNeverMeet(t *testing.T) {
 	root := tree(t, map[string][]byte{"a.jpg": nil, "a.png": nil, "A.gif": nil, "b.jpg": nil, "a/a.jpg": nil})
-	inputs := Inputs([]string{root})
+	inputs := inputsOf([]string{root})
 	var targets []string
 	for _, in := range inputs {
 		targets = append(targets, in.Target(".webp"))
@@ -103,11 +127,11 @@ func TestTargetsNeverMeet(t *testing.T) {
 
 func TestInputsOfOneNameClash(t *testing.T) {
 	root := tree(t, map[string][]byte{"1/a.jpg": nil, "2/a.jpg": nil, "3/a.png": nil})
-	err := Clash(Inputs([]string{filepath.Join(root, "1"), filepath.Join(root, "2")}))
+	err := Clash(inputsOf([]string{filepath.Join(root, "1"), filepath.Join(root, "2")}))
 	if err == nil || !strings.Contains(err.Error(), "1/a.jpg and ") || !strings.Contains(err.Error(), "2/a.jpg would both be written to a.jpg") {
 		t.Errorf("%v", err)
 	}
-	if err := Clash(Inputs([]string{filepath.Join(root, "1"), filepath.Join(root, "3")})); err != nil {
+	if err := Clash(inputsOf([]string{filepath.Join(root, "1"), filepath.Join(root, "3")})); err != nil {
 		t.Error(err)
 	}
 }
@@ -126,7 +150,7 @@ func pool(t *testing.T, limits convert.Config) *convert.Pool {
 // runAll runs a job over the paths, and gives the reports by the name of the file.
 func runAll(t *testing.T, job Job, paths ...string) (map[string]Report, Summary) {
 	t.Helper()
-	inputs := Inputs(paths)
+	inputs := inputsOf(paths)
 	if job.Limits == (convert.Config{}) {
 		job.Limits = convert.DefaultConfig()
 	}
@@ -290,7 +314,7 @@ func (s stopping) Convert(ctx context.Context, _ []byte, _ convert.Options) (con
 
 func TestAStopEndsTheRun(t *testing.T) {
 	root := tree(t, map[string][]byte{"a.jpg": {1}, "b.jpg": {2}, "c.jpg": {3}})
-	inputs := Inputs([]string{root})
+	inputs := inputsOf([]string{root})
 	ctx, stop := context.WithCancel(t.Context())
 	told := 0
 	err := Run(ctx, stopping{stop}, Job{Inputs: inputs, Limits: convert.DefaultConfig(), Parallel: 2}, func(Report) { told++ })

@@ -40,10 +40,12 @@ func stem(name string) string { return strings.TrimSuffix(name, filepath.Ext(nam
 // name, and of folders all files below that bear an image's name. Links to folders
 // are followed where they are named, not where they are found. A path that leads
 // nowhere is listed too, so that its report says so and the others are not lost.
-func Inputs(paths []string) []Input {
-	var inputs []Input
+// LeftOut is the number of the other files in the folders.
+func Inputs(paths []string) (inputs []Input, leftOut int) {
+	var others []string
 	for _, path := range paths {
-		inputs = append(inputs, find(path)...)
+		found, rest := find(path)
+		inputs, others = append(inputs, found...), append(others, rest...)
 	}
 	seen := map[string]bool{}
 	inputs = slices.DeleteFunc(inputs, func(in Input) bool {
@@ -52,6 +54,12 @@ func Inputs(paths []string) []Input {
 		seen[key] = true
 		return known
 	})
+	for _, path := range others {
+		if key := filepath.Clean(path); !seen[key] {
+			seen[key] = true
+			leftOut++
+		}
+	}
 	stems := map[string]int{}
 	for _, in := range inputs {
 		stems[strings.ToLower(stem(in.Name))]++
@@ -59,7 +67,7 @@ func Inputs(paths []string) []Input {
 	for i := range inputs {
 		inputs[i].shared = stems[strings.ToLower(stem(inputs[i].Name))] > 1
 	}
-	return inputs
+	return inputs, leftOut
 }
 
 // Clash says which two inputs would be written to one file, nil if none would.
@@ -76,16 +84,16 @@ func Clash(inputs []Input) error {
 	return nil
 }
 
-func find(path string) []Input {
+// find lists the inputs at a path, and the paths of what is none.
+func find(path string) (inputs []Input, others []string) {
 	single := []Input{{Path: path, Name: filepath.Base(path)}}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return single
+		return single, nil
 	}
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return single
+		return single, nil
 	}
-	var inputs []Input
 	_ = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		name := strings.TrimPrefix(strings.TrimPrefix(p, root), string(filepath.Separator))
 		in := Input{Path: filepath.Join(path, name), Name: name}
@@ -95,13 +103,17 @@ func find(path string) []Input {
 			in.err = withoutPath(err)
 			inputs = append(inputs, in)
 			return fs.SkipDir
-		case d.IsDir() || !slices.Contains(extensions, strings.ToLower(filepath.Ext(p))):
-		case d.Type().IsRegular() || d.Type()&fs.ModeSymlink != 0 && isFile(p):
+		case d.IsDir():
+		case !d.Type().IsRegular() && (d.Type()&fs.ModeSymlink == 0 || !isFile(p)):
+			// A pipe, a device, or a link to a folder or to nothing.
+		case slices.Contains(extensions, strings.ToLower(filepath.Ext(p))):
 			inputs = append(inputs, in)
+		default:
+			others = append(others, in.Path)
 		}
 		return nil
 	}) // what cannot be read is among the inputs
-	return inputs
+	return inputs, others
 }
 
 func isFile(path string) bool {

@@ -78,6 +78,8 @@ type Summary struct {
 	Converted int `json:"converted"`
 	Kept      int `json:"kept"`
 	Failed    int `json:"failed"`
+	// LeftOut are files of folders that are not named like images.
+	LeftOut int `json:"left_out"`
 	// BytesBefore are the originals that were read, BytesAfter what viewers load instead.
 	BytesBefore int64 `json:"bytes_before"`
 	BytesAfter  int64 `json:"bytes_after"`
@@ -170,7 +172,14 @@ func WriteTable(w io.Writer, reports []Report, total Summary, width int) error {
 	for _, r := range reports {
 		t.AppendRow(r.row())
 	}
-	_, err := fmt.Fprintf(w, "%s\n\n%s\n", t.Render(), total)
+	left := ""
+	switch {
+	case total.LeftOut == 1:
+		left = "1 other file left out\n"
+	case total.LeftOut > 1:
+		left = fmt.Sprintf("%d other files left out\n", total.LeftOut)
+	}
+	_, err := fmt.Fprintf(w, "%s\n\n%s\n%s", t.Render(), total, left)
 	return err
 }
 
