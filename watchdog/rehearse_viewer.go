@@ -69,6 +69,8 @@ func (r *rehearsal) noVariant(ctx context.Context, seen probe.Fetched) (text, hi
 	switch says := seen.Header.Get("X-Karui"); {
 	case !seen.OK:
 		return "viewer_url does not answer: " + seen.Text, "correct viewer_url"
+	case seen.Status != http.StatusOK && seen.Header.Get("X-Karui-Reason") != "":
+		return fmt.Sprintf("viewer_url is answered by karui with %s", seen.Text), r.refusedHint(seen.Header.Get("X-Karui-Reason"))
 	case seen.Status != http.StatusOK:
 		return fmt.Sprintf("viewer_url answers with %s", seen.Text), "choose an image that exists as viewer_url"
 	case says == "original" || says == "bypass":
@@ -84,14 +86,37 @@ func (r *rehearsal) noVariant(ctx context.Context, seen probe.Fetched) (text, hi
 		return "viewer_url brings no variant but " + came + ", as the proxy does not answer: " + ping.Text, pingHint(ping.Kind)
 	}
 	hint = "the edge bypasses karui, most likely because karui refuses it: compare X-Karui-Key of the proxy's origin with edge.secrets, and X-Routing with the site's id"
-	if o, found := r.snapshot.Document.Origin(r.config.ProxyOriginID); found {
-		names := "no custom header"
-		if len(o.HeaderNames) > 0 {
-			names = strings.Join(o.HeaderNames, ", ")
-		}
-		hint += fmt.Sprintf(" (the edge sends %s)", names)
-	}
+	hint += r.edgeSends()
 	return "viewer_url brings no variant but " + came, hint
+}
+
+// refusedHint is what to do about a 503 of karui's own that reaches viewers, which only
+// happens where no edge falls over to the true origin.
+func (r *rehearsal) refusedHint(reason string) string {
+	switch reason {
+	case "secret":
+		return "viewer_url must go through CloudFront, as viewers do, and not to karui itself; if it does go through, " +
+			"the edge does not send the X-Karui-Key that stands in edge.secrets" + r.edgeSends()
+	case "route":
+		return "viewer_url must go through CloudFront, as viewers do, and not to karui itself; if it does go through, " +
+			"the edge sends no X-Routing with the id of a site of karui" + r.edgeSends()
+	case "origin":
+		return "karui cannot get this image from the true origin: see that it answers there, and karui's log, or name an image that exists"
+	}
+	return "karui turns requests away (" + orNone(reason) + "), and no edge went on to the true origin: see that viewer_url goes through CloudFront, and karui's log and /status"
+}
+
+// edgeSends tells which headers the distribution adds for the proxy, if that is known.
+func (r *rehearsal) edgeSends() string {
+	o, found := r.snapshot.Document.Origin(r.config.ProxyOriginID)
+	if !found {
+		return ""
+	}
+	names := "no custom header"
+	if len(o.HeaderNames) > 0 {
+		names = strings.Join(o.HeaderNames, ", ")
+	}
+	return fmt.Sprintf(" (the edge sends %s)", names)
 }
 
 func orNone(text string) string {

@@ -62,8 +62,7 @@ type Options struct {
 	Listen func(ctx context.Context, address string) (net.Listener, error)
 	Log    *slog.Logger
 	// CommandLine begins the commands that mails name, such as "karui-watchdog" or
-	// "karui-watchdog --config ./watchdog.yaml"; a verb and a site follow; the site is
-	// empty for a verb that takes none.
+	// "karui-watchdog --config ./watchdog.yaml"; a verb and a site follow.
 	CommandLine func(verb, site string) string
 	// What is the command that runs, for the messages of locks: "run", "check".
 	What string

@@ -143,6 +143,7 @@ func newLab(t *testing.T) *lab {
 	l.origin = newPlace(t, http.HandlerFunc(originHandler))
 	l.control = newPlace(t, http.NotFoundHandler())
 	l.edge = newPlace(t, l.edgeHandler())
+	t.Cleanup(l.mailsAreUnderstood)
 	return l
 }
 

@@ -107,6 +107,18 @@ func TestRehearsalFindsEachMistake(t *testing.T) {
 			func(l *lab) { l.extra["viewer_url"] = l.edge.url("/logo.jpg") },
 			"viewer", watchdog.Fail, "choose a viewer_url that the behaviour for images serves",
 		},
+		"viewer_url past the edge": {
+			func(l *lab) { l.refuses("secret") },
+			"viewer", watchdog.Fail, "viewer_url must go through CloudFront, as viewers do, and not to karui itself; if it does go through, the edge does not send the X-Karui-Key",
+		},
+		"viewer_url past the edge, without a route": {
+			func(l *lab) { l.refuses("route") },
+			"viewer", watchdog.Fail, "viewer_url must go through CloudFront, as viewers do, and not to karui itself; if it does go through, the edge sends no X-Routing",
+		},
+		"viewer_url past the edge, under stress": {
+			func(l *lab) { l.refuses("latency") },
+			"viewer", watchdog.Fail, `karui turns requests away ("latency")`,
+		},
 		"no viewer_url": {func(l *lab) { l.extra["viewer_url"] = `""` }, "viewer", watchdog.Warn, "set viewer_url"},
 		"long MaxTTL": {
 			func(l *lab) {
@@ -334,4 +346,15 @@ func TestRunLeavesARehearsalAlone(t *testing.T) {
 	if len(l.Messages()) != 1 || l.direct() {
 		t.Errorf("%q", l.subjects())
 	}
+}
+
+// refuses lets viewer_url lead past the edge, to another address of a karui that refuses
+// what has not come through it.
+func (l *lab) refuses(reason string) {
+	past := newPlace(l.t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Karui-Reason", reason)
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	l.extra["viewer_url"] = past.url("/images/logo.jpg")
 }

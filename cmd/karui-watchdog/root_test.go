@@ -45,7 +45,7 @@ func TestWrongUsage(t *testing.T) {
 		{"--frobnicate"},
 		{"run", "extra"},
 		{"check", "--frobnicate"},
-		{"status", "extra"},
+		{"status", "shop", "extra"},
 		{"degrade"},
 		{"restore", "a", "b"},
 		{"rehearse"},

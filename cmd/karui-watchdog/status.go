@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -19,19 +20,26 @@ func newStatusCommand() *cobra.Command {
 	var file configFlag
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "status",
+		Use:   "status [SITE]",
 		Short: "Shows how things are, as the last rounds left them",
-		Long: `Shows how every site is: what the last round found, who comes first in the origin
+		Long: `Shows how every site is, or the one that is named: what the last round found, who comes first in the origin
 group, and what is under way. It reads state_dir, writes nothing and asks nobody, so that
 it works beside 'run' and costs nothing. For a fresh look, use 'check' or 'rehearse'.
 
 Exit code 0 if the state could be read, whatever it says.`,
 		Example: `  karui-watchdog status
+  karui-watchdog status shop
   karui-watchdog status --json | jq '.sites[] | select(.health == "down")'`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return with(cmd, &file, "status", diskRead, func(_ context.Context, w *wiring, _ settings.Config) error {
+		Args: oneSiteAtMost,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return with(cmd, &file, "status", diskRead, func(_ context.Context, w *wiring, c settings.Config) error {
 				status := w.Status()
+				if len(args) > 0 {
+					if err := siteArgument(c, args); err != nil {
+						return err
+					}
+					status.Sites = slices.DeleteFunc(status.Sites, func(s watchdog.SiteStatus) bool { return s.Site != args[0] })
+				}
 				if asJSON {
 					if err := printJSON(cmd.OutOrStdout(), status); err != nil {
 						return err

@@ -95,7 +95,7 @@ func wire(ctx context.Context, f *configFlag, c settings.Config, p plan) (*wirin
 // commandLine is what a mail names to be run.
 func (f *configFlag) commandLine(verb, site string) string {
 	words := []string{"karui-watchdog", verb}
-	if verb != "status" && site != "" {
+	if site != "" {
 		words = append(words, site)
 	}
 	if f.path != "" && f.path != settings.DefaultFile {
@@ -147,6 +147,14 @@ func siteArgument(c settings.Config, args []string) error {
 func oneSite(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return command.Usage("%s needs the id of one site, as in '%s shop'", cmd.Name(), cmd.CommandPath())
+	}
+	return nil
+}
+
+// oneSiteAtMost is the check of a command line that may name a site.
+func oneSiteAtMost(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return command.Usage("%s takes the id of one site, and %q is one more", cmd.CommandPath(), args[1])
 	}
 	return nil
 }

@@ -60,7 +60,6 @@ func wireWatchdog(cmd *cobra.Command, file, what string, level slog.Level) (*wat
 	}
 	w, err := watchdog.New(watchdog.Options{
 		Config: r.Value, Store: st, Outbox: mailer, Log: log, What: what,
-		CommandLine: func(verb, site string) string { return "karui-watchdog " + verb + " " + site },
 	})
 	return w, mailer, r.Value, err
 }

@@ -34,3 +34,25 @@ func TestExitCodes(t *testing.T) {
 		})
 	}
 }
+
+// An argument that nothing takes is no unknown command, except where there are commands.
+func TestStrayArgument(t *testing.T) {
+	for _, test := range []struct {
+		args   []string
+		stderr string
+	}{
+		{[]string{"none", "shop"}, "program: program none takes no argument, but \"shop\" is one\nSee 'program none --help'.\n"},
+		{[]string{"one", "a", "b"}, "program: accepts 1 arg(s), received 2\nSee 'program one --help'.\n"},
+		{[]string{"group", "shop"}, "program: unknown command \"shop\"\nSee 'program group --help'.\n"},
+		{[]string{"shop"}, "program: unknown command \"shop\"\nSee 'program --help'.\n"},
+	} {
+		root, group := Group(&cobra.Command{Use: "program"}), Group(&cobra.Command{Use: "group"})
+		body := func(*cobra.Command, []string) error { return nil }
+		group.AddCommand(&cobra.Command{Use: "below", RunE: body})
+		root.AddCommand(group, &cobra.Command{Use: "none", Args: cobra.NoArgs, RunE: body}, &cobra.Command{Use: "one", Args: cobra.ExactArgs(1), RunE: body})
+		var stdout, stderr bytes.Buffer
+		if code := Run(context.Background(), root, test.args, &stdout, &stderr); code != ExitUsage || stderr.String() != test.stderr || stdout.Len() > 0 {
+			t.Errorf("%q: %d %q %q", test.args, code, stderr.String(), stdout.String())
+		}
+	}
+}

@@ -94,11 +94,13 @@ func visitOf(v edge.Event) visit {
 	}
 	if len(v.Tries) > 0 {
 		first := v.Tries[0]
+		last := v.Tries[len(v.Tries)-1]
+		out.Vain = out.Failover && (last.Failure != "" || last.Status >= http.StatusInternalServerError)
 		out.Shed = out.Failover && first.Origin == edge.SampleProxyID && first.Status == http.StatusServiceUnavailable
 	}
 	switch {
 	case v.Status != http.StatusOK && v.Status != http.StatusNotModified || v.Aborted != "":
-	case v.Result == edge.Hit:
+	case v.Result == edge.Hit || v.Stale:
 		out.Way = wayEdge
 	case v.Member == edge.SampleProxyID:
 		out.Way = wayKarui

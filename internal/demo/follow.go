@@ -57,7 +57,14 @@ func changes(before, now facts) []words {
 	say := func(tone, format string, args ...any) {
 		out = append(out, words{Tone: tone, Text: fmt.Sprintf(format, args...)})
 	}
-	if before.Recent.Failovers == 0 && now.Recent.Failovers > 0 {
+	if before.Recent.Vain == 0 && now.Recent.Vain > 0 {
+		second := "the origin"
+		if now.AtEdge == orderOrigin {
+			second = "karui"
+		}
+		say(toneBad, "The edge asks %s second, in vain: it shows what it keeps, as long as it keeps any.", second)
+	}
+	if before.Recent.Failovers == before.Recent.Vain && now.Recent.Failovers > now.Recent.Vain {
 		if now.AtEdge == orderOrigin {
 			say(toneWarn, "The edge turns to karui, since the origin failed.")
 		} else {

@@ -28,8 +28,8 @@ type visit struct {
 	Format string
 	Bytes  int64
 	// Failover tells that the edge asked a second origin; Shed that it did because
-	// karui had answered 503.
-	Failover, Shed bool
+	// karui had answered 503; Vain that the second failed too.
+	Failover, Shed, Vain bool
 }
 
 // tally sums visits.
@@ -39,6 +39,8 @@ type tally struct {
 	Bytes     int64
 	Saved     int64
 	Failovers int
+	Vain      int // of these, second origins that failed too
+	Kept      int // of these, answers from what the edge kept
 	Sheds     int
 	Requests  int
 }
@@ -56,6 +58,12 @@ func (t *tally) add(v visit) {
 	if v.Failover {
 		t.Failovers++
 	}
+	if v.Vain {
+		t.Vain++
+		if v.Way == wayEdge {
+			t.Kept++
+		}
+	}
 	if v.Shed {
 		t.Sheds++
 	}
@@ -71,6 +79,8 @@ func (t *tally) merge(o tally) {
 	t.Bytes += o.Bytes
 	t.Saved += o.Saved
 	t.Failovers += o.Failovers
+	t.Vain += o.Vain
+	t.Kept += o.Kept
 	t.Sheds += o.Sheds
 	t.Requests += o.Requests
 }

@@ -47,6 +47,16 @@ func TestNumbersOverTime(t *testing.T) {
 	}
 }
 
+func TestFailoversInVainAreCounted(t *testing.T) {
+	n := newNumbers(time.Now)
+	n.add(visit{Way: wayOrigin, Failover: true})
+	n.add(visit{Way: wayEdge, Failover: true, Vain: true})
+	n.add(visit{Way: wayNone, Failover: true, Vain: true})
+	if all := n.total(); all.Failovers != 3 || all.Vain != 2 || all.Kept != 1 {
+		t.Errorf("%+v", all)
+	}
+}
+
 func TestCeiling(t *testing.T) {
 	for v, want := range map[float64]float64{0: 1, 0.5: 1, 1: 1, 1.5: 2, 3: 3, 5: 6, 7: 8, 9: 10, 10: 10, 11: 20, 450: 600, 90_000: 100_000} {
 		if got := ceiling(v); got != want {

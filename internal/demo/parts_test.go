@@ -174,6 +174,20 @@ func TestWaysAndVisits(t *testing.T) {
 			visit{Way: wayOrigin, Format: "jpeg", Failover: true, Shed: true},
 		},
 		{edge.Event{Status: 200, Result: edge.RefreshHit, Member: "karui", ContentType: "image/png"}, visit{Way: wayKarui, Format: "png"}},
+		{ // both failed, and what the edge kept went out
+			edge.Event{
+				Status: 200, Result: edge.Miss, Stale: true, Member: edge.SampleProxyID, ContentType: "image/webp", FailedOver: "503",
+				Tries: []edge.Try{{Origin: edge.SampleProxyID, Status: 503, Failure: "503"}, {Origin: edge.SampleOriginID, Status: 500}},
+			},
+			visit{Way: wayEdge, Format: "webp", Failover: true, Shed: true, Vain: true},
+		},
+		{ // both failed, and nothing was kept
+			edge.Event{
+				Status: 502, Result: edge.Error, ContentType: "text/html", FailedOver: "connect",
+				Tries: []edge.Try{{Origin: edge.SampleProxyID, Failure: "connect"}, {Origin: edge.SampleOriginID, Failure: "connect"}},
+			},
+			visit{Way: wayNone, Format: "other", Failover: true, Vain: true},
+		},
 		{edge.Event{Status: 502, Result: edge.Error, ContentType: "text/html"}, visit{Way: wayNone, Format: "other"}},
 		{edge.Event{Status: 200, Result: edge.Miss, Member: "karui", Aborted: "cut", ContentType: "image/gif"}, visit{Way: wayNone, Format: "gif"}},
 	} {

@@ -40,6 +40,11 @@ func (f facts) verdict() words {
 			toneBad, "The origin is broken, and it comes first.",
 			"The edge asks karui second, which goes on with the images that it has kept. An image that nobody asked for before cannot be had from anywhere.",
 		}
+	case f.OriginBroken && f.Recent.Vain > 0:
+		return words{
+			toneWarn, "The origin is broken. What is kept goes on.",
+			"For what karui cannot give, the edge asks the origin in vain, and goes on with what it keeps. An image that nobody keeps cannot be had from anywhere: that cannot be protected.",
+		}
 	case f.OriginBroken:
 		return words{
 			toneWarn, "The origin is broken. Images go on.",
@@ -101,12 +106,33 @@ func (f facts) firstStage() words {
 		return words{tonePlain, "Not needed now", "The origin comes first at the edge, so that nobody runs into karui."}
 	case f.OriginBroken && !f.serves():
 		return words{toneBad, "Nowhere to turn to", "The edge asks the origin instead, and the origin fails too."}
+	case f.Recent.Vain > 0:
+		return f.inVain()
 	case f.Recent.Failovers > 0:
 		return words{toneWarn, "Carries", fmt.Sprintf("In the last ten seconds %s came from the origin instead.", images(f.Recent.Failovers))}
 	case !f.serves():
 		return words{toneWarn, "Ready to carry", "The next image that the edge does not hold comes from the origin instead."}
 	}
 	return words{toneGood, "Ready", "Nobody has needed it in the last ten seconds."}
+}
+
+// inVain is the first stage after the origin, asked second, failed as well.
+func (f facts) inVain() words {
+	vain, kept, came := f.Recent.Vain, f.Recent.Kept, f.Recent.Failovers-f.Recent.Vain
+	w := words{toneWarn, "In vain", fmt.Sprintf("In the last ten seconds the edge asked the origin %s, in vain; it showed what it kept.", times(vain))}
+	switch {
+	case kept == 0:
+		w.Tone = toneBad
+		w.Text = fmt.Sprintf("In the last ten seconds the edge asked the origin %s, in vain, and kept nothing that it could show.", times(vain))
+	case kept < vain:
+		w.Tone = toneBad
+		w.Text = fmt.Sprintf("In the last ten seconds the edge asked the origin %s, in vain; it showed what it kept %s, and for the rest it had nothing.", times(vain), times(kept))
+	}
+	if came > 0 {
+		w.Title = "Carries in part"
+		w.Text += fmt.Sprintf(" Besides, %s came from the origin.", images(came))
+	}
+	return w
 }
 
 // secondStage says how the order in the origin group stands.
@@ -163,6 +189,13 @@ func rounds(n int) string {
 		return "1 round"
 	}
 	return fmt.Sprintf("%d rounds", max(n, 0))
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 func images(n int) string {

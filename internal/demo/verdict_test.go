@@ -151,3 +151,46 @@ func TestChanges(t *testing.T) {
 		t.Errorf("first failover from the origin: %v", c)
 	}
 }
+
+// Nobody is told that images came from an origin that answers 500.
+func TestFailoversInVain(t *testing.T) {
+	f := healthy()
+	f.OriginBroken, f.DiskFull = true, true
+	f.Recent.Failovers, f.Recent.Vain, f.Recent.Kept = 34, 34, 34
+	w := f.firstStage()
+	if w.Text != "In the last ten seconds the edge asked the origin 34 times, in vain; it showed what it kept." || w.Tone != toneWarn {
+		t.Errorf("%+v", w)
+	}
+	if v := f.verdict(); v.Tone == toneGood || !strings.Contains(v.Text, "in vain") {
+		t.Errorf("%+v", v)
+	}
+	quiet := healthy()
+	quiet.OriginBroken, quiet.DiskFull = true, true
+	if c := changes(quiet, f); len(c) != 1 || !strings.Contains(c[0].Text, "The edge asks the origin second, in vain") {
+		t.Errorf("%v", c)
+	}
+	f.Recent.Kept = 0
+	if w := f.firstStage(); w.Tone != toneBad || strings.Contains(w.Text, "showed") {
+		t.Errorf("%+v", w)
+	}
+	f.Recent.Kept = 1
+	if w := f.firstStage(); w.Tone != toneBad || !strings.Contains(w.Text, "what it kept once, and for the rest it had nothing") {
+		t.Errorf("%+v", w)
+	}
+	// The origin is healed: some came, and the vain ones are not forgotten yet.
+	healed := healthy()
+	healed.Recent.Failovers, healed.Recent.Vain, healed.Recent.Kept = 3, 1, 1
+	if w := healed.firstStage(); w.Title != "Carries in part" || !strings.Contains(w.Text, "asked the origin once, in vain") || !strings.Contains(w.Text, "2 images came from the origin") {
+		t.Errorf("%+v", w)
+	}
+	if c := changes(f, healed); len(c) != 1 || !strings.Contains(c[0].Text, "Stage 1") {
+		t.Errorf("%v", c)
+	}
+	first := healed
+	first.AtEdge, first.Written = orderOrigin, orderOrigin
+	quiet = first
+	quiet.Recent = newTally()
+	if c := changes(quiet, first); len(c) != 2 || !strings.Contains(c[0].Text, "asks karui second, in vain") {
+		t.Errorf("%v", c)
+	}
+}

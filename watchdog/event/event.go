@@ -45,7 +45,7 @@ const (
 	Capped Kind = "capped"
 	// Reminder: still degraded, told daily. ReplyTo names the degrade.
 	Reminder Kind = "reminder"
-	// Rehearsal: a test mail, sent by rehearse; nothing happened.
+	// Rehearsal: a test mail, sent by rehearse. It says nothing about health.
 	Rehearsal Kind = "rehearsal"
 )
 

@@ -77,7 +77,7 @@ func TestTransports(t *testing.T) {
 				got.authenticated != s.user || got.encrypted != (tt.mode != settings.None) {
 				t.Errorf("%+v", got)
 			}
-			if o := open(t, got.raw); o.subject != "[karui] shop REHEARSAL this is a test, nothing happened" {
+			if o := open(t, got.raw); o.subject != "[karui] shop REHEARSAL this is a test mail, it says nothing about health" {
 				t.Errorf("subject %q", o.subject)
 			}
 		})

@@ -245,10 +245,46 @@ func TestWhatViewersSee(t *testing.T) {
 		{"drift to the proxy while it is down", event.Event{Kind: event.Drift, After: event.OrderProxy, Probes: down}, seeFailover},
 		{"drift to the proxy while it is up", event.Event{Kind: event.Drift, After: event.OrderProxy, Up: true, Probes: up}, seeLighter},
 		{"drift to elsewhere", event.Event{Kind: event.Drift, Probes: up, Up: true}, seeUnknown},
-		{"rehearsal", event.Event{Kind: event.Rehearsal}, seeNothingNew},
+		{"rehearsal", event.Event{Kind: event.Rehearsal}, seeNotTold},
 	} {
 		if got := (view{Event: tt.e}).Viewers(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A rehearsal that found much wrong sends the same mail as one that found nothing: it
+// must not say that all is well.
+func TestRehearsalMailSaysNothingAboutHealth(t *testing.T) {
+	e := sample(event.Rehearsal)
+	e.Person = "kei"
+	for language, want := range map[string]struct {
+		subject string
+		says    []string
+	}{
+		settings.English:  {"this is a test mail, it says nothing about health", []string{"sent by a rehearsal (kei)", "says nothing about the health of the site"}},
+		settings.Japanese: {"テストメールです（稼働状況の通知ではありません）", []string{"リハーサル（kei）から送信されたテストメールです", "稼働状況（正常・異常）は示していません"}},
+	} {
+		subject, body, err := Text(e, language, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(subject, want.subject) {
+			t.Errorf("subject %q", subject)
+		}
+		text := strings.Join(strings.Fields(body), " ") // as if no line had been broken
+		if language == settings.Japanese {
+			text = strings.Join(strings.Fields(body), "")
+		}
+		for _, part := range want.says {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s lacks %q:\n%s", language, part, body)
+			}
+		}
+		for _, claim := range []string{"othing happened", "othing is wrong", "not affected", "異常はありません", "異常は発生していません", "影響:ありません"} {
+			if strings.Contains(subject+text, claim) {
+				t.Errorf("%s claims %q:\n%s", language, claim, body)
+			}
 		}
 	}
 }

@@ -20,19 +20,19 @@ type view struct {
 
 // What viewers see.
 const (
-	seeNothingNew = "unaffected" // the event is not about them
-	seeLighter    = "lighter"    // converted images, as is normal
-	seeOriginals  = "originals"  // the true origin is first
-	seeFailover   = "failover"   // the proxy is first and down: the edge falls over
-	seeRisk       = "risk"       // neither answers
-	seeUnknown    = "unknown"    // the group is not as configured
+	seeNotTold   = "not told"  // the event is not about them
+	seeLighter   = "lighter"   // converted images, as is normal
+	seeOriginals = "originals" // the true origin is first
+	seeFailover  = "failover"  // the proxy is first and down: the edge falls over
+	seeRisk      = "risk"      // neither answers
+	seeUnknown   = "unknown"   // the group is not as configured
 )
 
 // Viewers is one of the words above.
 func (v view) Viewers() string {
 	switch {
 	case v.Kind == event.Rehearsal:
-		return seeNothingNew
+		return seeNotTold
 	case v.Kind == event.OriginSilent, v.Down() && v.Origin != nil && !v.Origin.OK:
 		return seeRisk
 	case v.Kind == event.Restore:
