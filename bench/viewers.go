@@ -23,13 +23,6 @@ type seen struct {
 
 func newSeen() *seen { return &seen{statuses: map[int]int{}, reasons: map[string]int{}} }
 
-// whole tells whether everything was answered with 200.
-func (s *seen) whole() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.statuses) == 1 && s.statuses[http.StatusOK] > 0
-}
-
 func (s *seen) count(status int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
