@@ -21,6 +21,7 @@ setup-test: ## Installs also those that only tests need
 build: setup bin/karui bin/karui-watchdog ## Builds bin/karui and bin/karui-watchdog
 
 bin/karui:
+	@[ -e $@ ] || echo 'The first build compiles everything, libvips bindings included: some minutes on a fresh machine, in which it says nothing. Later ones take seconds.'
 	go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui
 
 bin/karui-watchdog:

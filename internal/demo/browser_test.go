@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/inspector"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -27,7 +29,11 @@ type browser struct {
 
 	mu         sync.Mutex
 	complaints []string
+	output     logTail // what the browser itself writes
 }
+
+// stepLimit bounds one thing that the browser is asked to do. It is a busy machine's.
+const stepLimit = time.Minute
 
 // openBrowser starts chromium; the test is skipped where there is none.
 func openBrowser(t *testing.T, site string) *browser {
@@ -40,9 +46,10 @@ func openBrowser(t *testing.T, site string) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b := &browser{t: t}
 	profile := t.TempDir()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(time.Minute))
+		chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(time.Minute), chromedp.CombinedOutput(&b.output))
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(func() {
@@ -52,13 +59,13 @@ func openBrowser(t *testing.T, site string) *browser {
 		// Its children may write for a moment longer.
 		eventually(t, 20*time.Second, "the browser's profile is gone", func() bool { return os.RemoveAll(profile) == nil })
 	})
-	b := &browser{t: t}
 	if err := chromedp.Listen(ctx, b.heard(u.Host)); err != nil {
 		t.Fatal(err)
 	}
 	limited, end := context.WithTimeout(ctx, 8*time.Minute)
 	t.Cleanup(end)
 	b.ctx = limited
+	t.Cleanup(b.explain) // the first to run
 	call(b, network.Enable, network.EnableParams{})
 	b.do(chromedp.Navigate(site), chromedp.WaitVisible("#do-stop"))
 	return b
@@ -74,6 +81,8 @@ func (b *browser) heard(host string) func(any) {
 		case *runtime.EventConsoleAPICalled:
 			words, _ := json.Marshal(e.Args)
 			b.complain("console: " + string(e.Type) + " " + string(words))
+		case *inspector.EventTargetCrashed:
+			b.complain("the page crashed")
 		case *log.EventEntryAdded:
 			if e.Entry.Level == "error" || e.Entry.Level == "warning" {
 				b.complain("log: " + e.Entry.Text + " " + e.Entry.URL)
@@ -95,7 +104,9 @@ func (b *browser) complain(text string) {
 
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, actions...); err != nil {
+	ctx, cancel := context.WithTimeout(b.ctx, stepLimit)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -111,11 +122,38 @@ func call[P, R any](b *browser, command cdp.Command[P, R], params P) {
 // eval gives what an expression comes to.
 func eval[T any](b *browser, expression string) T {
 	b.t.Helper()
-	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	ctx, cancel := context.WithTimeout(b.ctx, stepLimit)
+	defer cancel()
+	out, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatalf("%v: %s", err, expression)
 	}
 	return out
+}
+
+// pageState is what the page says, for the log of a test that failed.
+const pageState = `JSON.stringify({
+	state: document.readyState, visible: document.visibilityState, as: document.body?.dataset.as, tiles: [...document.querySelectorAll('.tile')].map(t => {
+		const i = t.querySelector('img');
+		return [t.dataset.fate, t.dataset.format, i?.complete, i?.naturalWidth, i?.currentSrc].join(' ');
+	}),
+	missing: (window.missing || []).slice(-3), order: document.querySelector('.way')?.dataset.order, text: document.body?.innerText.slice(0, 6000),
+}, null, 1)`
+
+// explain logs, for a test that failed, all that may tell the cause.
+func (b *browser) explain() {
+	if !b.t.Failed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), 10*time.Second)
+	defer cancel()
+	state, err := chromedp.Run(ctx, chromedp.Evaluate[string](pageState))
+	b.t.Logf("the page now (%v):\n%s", err, state)
+	b.mu.Lock()
+	complaints := b.complaints[max(0, len(b.complaints)-20):]
+	b.mu.Unlock()
+	b.t.Logf("the last of what the page complained of:\n%s", strings.Join(complaints, "\n"))
+	b.t.Logf("the browser's own last words:%s", b.output.excerpt())
 }
 
 // until waits until an expression is true.
@@ -180,6 +218,7 @@ func TestBrowser(t *testing.T) {
 	}
 	t.Parallel()
 	demo := startDemo(t)
+	t.Cleanup(demo.explain)
 	b := openBrowser(t, demo.url+"/")
 	b.until(90*time.Second, allShown)
 	b.until(90*time.Second, pageFormats+`.split(' ').filter(f => f === 'WebP').length >= 2`)

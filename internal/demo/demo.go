@@ -128,7 +128,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		open func(context.Context) (func(), error)
 	}{
 		{"the folder for temporary files", d.openFolder},
-		{"the site's own server", d.openOrigin},
+		{"the site's own server", d.openOrigin}, // or the relay to a real one
 		{"karui", d.openProxy},
 		{"CloudFront and its edge", d.openEdge},
 		{"the mail server", d.openInbox},
@@ -141,10 +141,14 @@ func Run(ctx context.Context, o Options) (err error) {
 		began := time.Now()
 		done, err := step.open(ctx)
 		if err != nil {
+			var silent *siteError
+			if errors.As(err, &silent) {
+				return err // it is somebody else's, and nothing of ours that does not start
+			}
 			return fmt.Errorf("%s cannot be started: %w", step.name, err)
 		}
 		undo = append(undo, done)
-		d.progress("%s: started in %s", step.name, time.Since(began).Round(time.Millisecond))
+		d.progress("%s: ready after %s", step.name, time.Since(began).Round(time.Millisecond))
 	}
 	handler, err := d.handler()
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -326,6 +327,38 @@ func TestEnds(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, r.log)
 		}
 	})
+}
+
+// A site that does not answer is the caller's to look after, and is named.
+func TestRealSiteThatDoesNotAnswer(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	t.Cleanup(cut.Close)
+	for _, tt := range []struct{ site, why string }{{gone.URL, "connection refused"}, {cut.URL, "EOF"}} {
+		site, err := url.Parse(tt.site)
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := siteTransport()
+		_, err = discover(t.Context(), site, transport)
+		transport.CloseIdleConnections()
+		if err == nil || !strings.HasPrefix(err.Error(), tt.site+" does not answer: ") || !strings.Contains(err.Error(), tt.why) || strings.Count(err.Error(), tt.site) != 1 || !strings.Contains(err.Error(), "--origin") {
+			t.Error(err)
+		}
+	}
+	if testing.Short() {
+		return
+	}
+	r := launchDemo(t, "--origin", gone.URL)
+	select {
+	case <-r.ended:
+	case <-time.After(time.Minute):
+		t.Fatal("it did not end")
+	}
+	if said := r.log.String(); r.cmd.ProcessState.ExitCode() != 1 || strings.Contains(said, "cannot be started") || !strings.Contains(said, "karui: "+gone.URL+" does not answer: ") {
+		t.Errorf("%s: %s", r.cmd.ProcessState, said)
+	}
 }
 
 // TestRealSite shows the images of a site other than the sample one.

@@ -134,9 +134,9 @@ func TestKilled(t *testing.T) {
 		{"with its folder made", began("the folder for")},
 		{"with its own server up", began("the site's own server")},
 		{"with a child that has just begun", func(r *running) bool { return len(r.processes()) >= 3 }},
-		{"with karui up", began("karui: started")},
+		{"with karui up", began("karui: ready")},
 		{"with the edge up", began("CloudFront")},
-		{"with the watchdog up", began("the watchdog: started")},
+		{"with the watchdog up", began("the watchdog: ready")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := launchDemo(t)

@@ -88,15 +88,36 @@ func discover(ctx context.Context, site *url.URL, transport http.RoundTripper) (
 	client := &http.Client{Transport: transport}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", site.Redacted(), err)
+		return nil, &siteError{site: site, cause: err}
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, pageMax))
 	if err != nil {
-		return nil, fmt.Errorf("read the page of %s: %w", site.Redacted(), err)
+		return nil, &siteError{site: site, cause: err}
 	}
 	return imagesOf(body, resp.Request.URL, site.Host), nil
 }
+
+// siteError is about a real site that cannot be asked.
+type siteError struct {
+	site  *url.URL
+	cause error
+}
+
+func (e *siteError) Error() string {
+	cause := e.cause
+	if in := (*url.Error)(nil); errors.As(cause, &in) {
+		cause = in.Err // without the address once more
+	}
+	why := cause.Error()
+	if errors.Is(e.cause, context.DeadlineExceeded) {
+		why = fmt.Sprintf("no answer within %s", 2*siteTimeout)
+	}
+	return fmt.Sprintf("%s does not answer: %s\nSee that a browser on this machine can open it, and that --origin names the right scheme, host and port; without --origin, sample images are shown.",
+		e.site.Redacted(), why)
+}
+
+func (e *siteError) Unwrap() error { return e.cause }
 
 // imagesOf lists images of a page with convertible names that lie at host, each
 // path once, in the order of the page.

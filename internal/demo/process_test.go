@@ -169,6 +169,16 @@ func (r *running) finish() {
 	}
 }
 
+// explain logs, for a test that failed, what the demonstration itself says while it runs.
+func (r *running) explain() {
+	if !r.t.Failed() {
+		return
+	}
+	for _, part := range []string{"verdict", "watch", "inbox", "journal"} {
+		r.t.Logf("%s: %s", part, r.part(part))
+	}
+}
+
 // nothingLeft checks that no process runs and no file lies about. Children have 2 s
 // to die with their parent; the rest is for a busy machine.
 func (r *running) nothingLeft() {
