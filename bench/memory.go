@@ -47,6 +47,7 @@ func memoryTable(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
+		b.say("memory after %d: %d MiB, %d of the front process", count, now>>20, front>>20)
 		t.row(count, now>>20, watch.most()>>20, front>>20, int64(held)>>20)
 	}
 	t.print(b)

@@ -40,10 +40,10 @@ func slowTable(ctx context.Context, b *bench) error {
 		}
 	}
 	t := newTable(fmt.Sprintf("WebP of class M beside slow codecs, %d viewers each all the time, %d rounds of %s", slowViewers, b.rounds, slowTime),
-		"beside", "WebP a second", "share of that alone", "slowest WebP, ms", "slow variants a second", "processors that slow workers take", "their threads at most")
+		"beside", "WebP a second", "share of that alone", "slowest WebP, ms", "slow variants a second", "processors that slow workers take", "their share of the CPU time of all workers", "their threads at most")
 	for _, l := range loads {
 		t.row(l.name, spread(l.webp, "%.1f"), spread(ratios(l.webp, loads[0].webp), "%.2f"), spread(l.slowest, "%.0f"),
-			spread(l.made, "%.2f"), spread(l.processors, "%.2f"), l.threads)
+			spread(l.made, "%.2f"), spread(l.processors, "%.2f"), spread(l.share, "%.2f"), l.threads)
 	}
 	t.print(b)
 	return nil
@@ -51,12 +51,15 @@ func slowTable(ctx context.Context, b *bench) error {
 
 // slowLoad is what is asked for beside WebP, and what came of it in each round.
 type slowLoad struct {
-	name, accept                    string
-	webp, slowest, made, processors []float64
-	threads                         int
+	name, accept                           string
+	webp, slowest, made, processors, share []float64
+	threads                                int
 }
 
 func (l *slowLoad) measure(ctx context.Context, b *bench, karui *server) error {
+	if err := awaitNoSlowWork(ctx, karui); err != nil {
+		return err
+	}
 	client := newClient(slowViewers + webpViewers)
 	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithCancel(ctx)
@@ -83,19 +86,38 @@ func (l *slowLoad) measure(ctx context.Context, b *bench, karui *server) error {
 			return errors.New("no such variant was made within a minute")
 		}
 	}
-	before, slowMade, begin := slowWorkers(karui.roots), made.Load(), time.Now()
+	before, slowMade, begin := workers(karui.roots, "slow"), made.Load(), time.Now()
+	fastBefore := workers(karui.roots, "fast")
 	n, slowest, err := b.webpFor(ctx, client, karui)
 	if err != nil {
 		return err
 	}
 	took := time.Since(begin).Seconds()
-	after := slowWorkers(karui.roots)
+	after, fastAfter := workers(karui.roots, "slow"), workers(karui.roots, "fast")
 	l.webp = append(l.webp, float64(n)/took)
 	l.slowest = append(l.slowest, milliseconds(slowest))
 	l.made = append(l.made, float64(made.Load()-slowMade)/took)
-	l.processors = append(l.processors, (after.cpu-before.cpu).Seconds()/took)
+	slow, fast := (after.cpu - before.cpu).Seconds(), (fastAfter.cpu - fastBefore.cpu).Seconds()
+	l.processors = append(l.processors, slow/took)
+	l.share = append(l.share, slow/max(slow+fast, 1e-9))
 	l.threads = max(l.threads, before.threads, after.threads)
 	return nil
+}
+
+// awaitNoSlowWork waits until what an earlier round has left is done.
+func awaitNoSlowWork(ctx context.Context, karui *server) error {
+	for range 1200 {
+		busy, err := karui.metric(ctx, "karui_convert_busy", `class="slow"`)
+		if err != nil {
+			return err
+		}
+		waiting, err := karui.metric(ctx, "karui_convert_waiting", `class="slow"`)
+		if err != nil || busy+waiting == 0 {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return errors.New("slow codecs have work for more than a minute")
 }
 
 // getType asks for a variant of a type.
@@ -148,22 +170,22 @@ func (b *bench) webpFor(ctx context.Context, client *http.Client, karui *server)
 	return made.Load(), slowest, failure
 }
 
-// slowUse is what workers for slow codecs have used and are.
-type slowUse struct {
+// workersUse is what the workers of a class have used and are.
+type workersUse struct {
 	cpu     time.Duration
 	threads int
 }
 
-// slowWorkers looks at the workers for slow codecs among the descendants of a server.
-func slowWorkers(roots []int) slowUse {
-	var use slowUse
+// workers looks at the workers of a class among the descendants of a server.
+func workers(roots []int, class string) workersUse {
+	var use workersUse
 	all, err := readStats()
 	if err != nil {
 		return use
 	}
 	for _, pid := range tree(roots, all) {
 		words, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if err != nil || !strings.Contains(string(words), "KARUI_WORKER_CLASS=slow\x00") {
+		if err != nil || !strings.Contains(string(words), "KARUI_WORKER_CLASS="+class+"\x00") {
 			continue
 		}
 		use.cpu += all[pid].self
