@@ -42,6 +42,7 @@ func boxes(names ...string) []byte {
 }
 
 func TestWholeImages(t *testing.T) {
+	t.Parallel() // the samples take their time
 	images := map[string][]byte{
 		"webp": stillWebP(t), "animated webp": animatedWebP(), "avif": boxes("ftyp", "meta", "mdat"),
 	}
@@ -73,6 +74,7 @@ func TestWhatIsNoImage(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
+	t.Parallel() // the samples take their time
 	files := samples().Files()
 	photo, logo := files[0], files[1]
 	j := &judge{originals: map[string][]byte{photo.Path: photo.Body, logo.Path: logo.Body}}
