@@ -63,8 +63,10 @@ func (p *process) await(ctx context.Context, j job, memory units.Size, wall <-ch
 	defer take.Stop()
 	var v verdict
 	var stopped int
-	var delay time.Duration // as of the first look
-	looked := false
+	// To look for starvation takes a dozen files: only for what is about to be late.
+	late := time.NewTimer(most / 2)
+	defer late.Stop()
+	var delay time.Duration // as of then
 	fail := func(why Cause, detail string) verdict {
 		p.kill(why)
 		<-p.dead
@@ -98,9 +100,6 @@ func (p *process) await(ctx context.Context, j job, memory units.Size, wall <-ch
 			v.body, v.cpu = f.body, v.result.CPU
 			return v
 		case <-look.C:
-			if !looked {
-				looked, delay = true, readDelay(p.cmd.Process.Pid)
-			}
 			u, err := readUsage(p.cmd.Process.Pid)
 			if err != nil {
 				continue // it died: the socket says so next
@@ -117,10 +116,12 @@ func (p *process) await(ctx context.Context, j job, memory units.Size, wall <-ch
 			if stopped >= stoppedMost {
 				return fail(CauseStopped, "the worker was stopped by a signal")
 			}
+		case <-late.C:
+			delay = readDelay(p.cmd.Process.Pid)
 		case <-take.C:
 			return fail(CauseStopped, fmt.Sprintf("the worker did not take the job within %s", takeLimit))
 		case <-wall:
-			v.starved = readDelay(p.cmd.Process.Pid)-delay > most/2
+			v.starved = readDelay(p.cmd.Process.Pid)-delay > most/4
 			return fail(CauseTimeout, fmt.Sprintf("not done after %s on the clock", most))
 		case <-ctx.Done():
 			p.kill(CauseClosed)
