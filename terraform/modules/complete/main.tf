@@ -88,6 +88,7 @@ module "watchdog" {
   ses_identity_arns        = [var.mail.ses_identity_arn]
 
   config = {
+    heartbeat_url = var.heartbeat_url
     mail = {
       from = var.mail.from
       to   = var.mail.to

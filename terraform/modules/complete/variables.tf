@@ -75,3 +75,9 @@ variable "alarm_topic_arns" {
   type        = list(string)
   default     = []
 }
+
+variable "heartbeat_url" {
+  description = "Address that the watchdog requests after every round, of a service that raises the alarm when it no longer does."
+  type        = string
+  default     = ""
+}
