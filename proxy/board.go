@@ -22,8 +22,6 @@ type board struct {
 	// replayed is the record of a stored original that stands in for the origin's
 	// answer; nil when the origin was asked.
 	replayed *record
-	// previous is the record of the original that a refresh found stored, nil for none.
-	previous *record
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at every change

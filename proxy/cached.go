@@ -13,7 +13,7 @@ import (
 // stale. Validated is whether the origin was just asked on behalf of this request.
 func (x *exchange) fromCache(f fetch, wanted []header.Format, validated bool) bool {
 	p, ttl, now := x.p, x.set.ttl, x.p.now()
-	s := p.search(f, wanted)
+	s := p.search(x.set, f, wanted)
 	if s.variant.Entry != nil {
 		defer closeEntry(s.variant.Entry)
 		return x.fromVariant(f, wanted, s, validated)
@@ -79,13 +79,13 @@ type searched struct {
 }
 
 // search goes through the formats, best first, up to a variant.
-func (p *Proxy) search(f fetch, wanted []header.Format) searched {
+func (p *Proxy) search(set *settings, f fetch, wanted []header.Format) searched {
 	var s searched
 	for _, format := range wanted {
 		key := f.form(format.String())
 		e, ok := p.find(key)
 		switch {
-		case ok && e.record.kind == variant && (s.source == 0 || s.source == e.record.source):
+		case ok && e.record.kind == variant && (s.source == 0 || s.source == e.record.source) && !p.contradicted(set, f, e):
 			s.variant, s.format = e, format
 			return s
 		case ok && e.record.kind == marker && !p.lapsed(e.record) && (s.source == 0 || s.source == e.record.source):
@@ -103,6 +103,25 @@ func (p *Proxy) search(f fetch, wanted []header.Format) searched {
 		}
 	}
 	return s
+}
+
+// contradicted tells whether a stale variant is not of what is stored in the
+// original's place. Every answer of the origin that changes that removes the variants
+// of before, so this only matters where a removal was lost. Fresh ones are not asked:
+// the original would be opened, and verified as a whole, for every hit.
+func (p *Proxy) contradicted(set *settings, f fetch, v found) bool {
+	if set.ttl.Left(v.record.freshness, p.now()) > 0 {
+		return false
+	}
+	e, ok := p.find(f.form(formOriginal))
+	if !ok {
+		return false
+	}
+	closeEntry(e.Entry)
+	if e.record.kind == original {
+		return e.record.source != v.record.source
+	}
+	return e.Meta.FetchStart.After(v.Meta.FetchStart)
 }
 
 // makes tells whether the format is made where the dial is.
@@ -171,7 +190,7 @@ func (p *Proxy) hasOriginal(set *settings, f fetch) bool {
 // has failed.
 func (x *exchange) standIn(f fetch, wanted []header.Format) bool {
 	ttl, now := x.set.ttl, x.p.now()
-	s := x.p.search(f, wanted)
+	s := x.p.search(x.set, f, wanted)
 	if s.variant.Entry == nil {
 		return false
 	}

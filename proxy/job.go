@@ -100,12 +100,11 @@ func (j *job) receive(ctx context.Context, fl *flight.Flight, head *origin.Head)
 	}
 	j.board.announce(&announced{record: r, content: c})
 	if !c.image {
-		if j.board.previous != nil {
-			// The origin has something else under this name now.
-			j.p.forget(j.fetch, head.Start)
-		}
+		// The origin has something else under this name now.
+		j.p.forget(j.fetch, head.Start)
 		return
 	}
+	asked := j.fetch
 	if r.independent() && j.fetch.origin {
 		// Whoever comes next, with an Origin or without, is served from one place.
 		j.fetch = j.fetch.withoutOrigin()
@@ -118,8 +117,8 @@ func (j *job) receive(ctx context.Context, fl *flight.Flight, head *origin.Head)
 	switch {
 	case errors.Is(err, flight.ErrTooLarge):
 		if j.storeLarge(ctx, fl, head, r, c) {
+			j.supersede(asked, r, head.Start)
 			j.keepAll(r, convert.Decide(convert.TooLarge, "over convert.max_bytes"))
-			j.supersede(r)
 		}
 		return
 	case err != nil:
@@ -131,11 +130,7 @@ func (j *job) receive(ctx context.Context, fl *flight.Flight, head *origin.Head)
 	if r.transformable {
 		r.digest = rules.DigestOf(body)
 	}
-	if old := j.board.previous; old != nil && r.digest == old.digest && old.digest != (rules.Digest{}) {
-		// The same picture again: what was made of it still holds.
-		r.source = old.source
-		j.p.confirm(j.set, j.fetch, r, head.Start)
-	}
+	j.supersede(asked, r, head.Start)
 	var storing sync.WaitGroup
 	storing.Go(func() {
 		j.p.put(j.fetch.form(formOriginal), j.start, j.set.ttl.Useless(r.freshness), r, body)
@@ -144,11 +139,18 @@ func (j *job) receive(ctx context.Context, fl *flight.Flight, head *origin.Head)
 	if decided {
 		storing.Wait()
 		j.keep(r, kept)
-		j.supersede(r)
 		return
 	}
 	j.make(ctx, body, r, storing.Wait)
-	j.supersede(r)
+}
+
+// supersede sees to what is stored where the original goes, and where it was asked
+// for, should that be another place.
+func (j *job) supersede(asked fetch, r *record, start time.Time) {
+	j.p.supersede(j.set, j.fetch, r, start)
+	if asked.key != j.fetch.key {
+		j.p.forget(asked, start)
+	}
 }
 
 // peek reads as much of the body as it takes to tell what it is.

@@ -37,20 +37,52 @@ func (p *Proxy) stored(err error) {
 // drop removes what was fetched up to at.
 func (p *Proxy) drop(key cache.Key, at time.Time) { p.stored(p.store.Delete(key, at)) }
 
-// forget removes all that is stored of a fetch.
-func (p *Proxy) forget(f fetch, at time.Time) {
-	p.drop(f.form(formOriginal), at)
-	p.forgetVariants(f, at)
-}
-
 // variantFormats are all that variants may have been made of, whatever the site
 // lists now: it may list more again tomorrow.
 var variantFormats = []header.Format{header.AVIF, header.HEIC, header.WebP}
 
-func (p *Proxy) forgetVariants(f fetch, at time.Time) {
-	for _, format := range variantFormats {
-		p.drop(f.form(format.String()), at)
+// known gives the records of all that is stored of a fetch: the original or what
+// stands in its place first, then variants and markers. Either may be there without
+// the other, since each entry is evicted, or lost with its volume, by itself.
+func (p *Proxy) known(f fetch) []*record {
+	var records []*record
+	look := func(key cache.Key) {
+		if e, ok := p.find(key); ok {
+			closeEntry(e.Entry)
+			records = append(records, e.record)
+		}
 	}
+	look(f.form(formOriginal))
+	for _, format := range variantFormats {
+		look(f.form(format.String()))
+	}
+	return records
+}
+
+// forget removes all that is stored of a fetch, if anything is, except for what
+// the fetch that began at start brought itself.
+func (p *Proxy) forget(f fetch, start time.Time) {
+	if len(p.known(f)) == 0 {
+		return
+	}
+	p.drop(f.form(formOriginal), before(start))
+	for _, format := range variantFormats {
+		p.drop(f.form(format.String()), before(start))
+	}
+}
+
+// supersede sees to what is stored of a fetch that has brought an original anew. What
+// was made of the same bytes holds on, under the name that r takes over. What is of
+// another picture goes, its original too: that of r may find no room.
+func (p *Proxy) supersede(set *settings, f fetch, r *record, start time.Time) {
+	for _, old := range p.known(f) {
+		if r.digest != (rules.Digest{}) && old.digest == r.digest {
+			r.source = old.source
+			p.confirm(set, f, r, start)
+			return
+		}
+	}
+	p.forget(f, start)
 }
 
 // extend gives a stored original, and all that was made of it, the new life that
@@ -115,22 +147,28 @@ func (r *record) follow(original *record, path string, format header.Format) *re
 }
 
 // align gives variants that were stored after their original was last confirmed
-// the life of the original.
-func (p *Proxy) align(f fetch, held found) {
+// the life of the original, and removes those of another. It is false if one of them
+// was fetched later, so that the original is the one that is out of date.
+func (p *Proxy) align(f fetch, held found) bool {
 	for _, format := range variantFormats {
 		e, ok := p.find(f.form(format.String()))
 		if !ok {
 			continue
 		}
 		closeEntry(e.Entry)
-		if e.record.source != held.record.source || e.record.freshness == held.record.freshness {
-			continue
+		switch {
+		case e.record.source != held.record.source && e.Meta.FetchStart.After(held.Meta.FetchStart):
+			return false
+		case e.record.source != held.record.source:
+			p.drop(f.form(format.String()), before(held.Meta.FetchStart))
+		case e.record.freshness != held.record.freshness:
+			p.stored(p.store.Update(e.Entry, cache.Meta{
+				FetchStart: held.Meta.FetchStart, Expires: held.Meta.Expires,
+				Attributes: e.record.follow(held.record, f.key.Path, format).encode(),
+			}))
 		}
-		p.stored(p.store.Update(e.Entry, cache.Meta{
-			FetchStart: held.Meta.FetchStart, Expires: held.Meta.Expires,
-			Attributes: e.record.follow(held.record, f.key.Path, format).encode(),
-		}))
 	}
+	return true
 }
 
 // storeLarge stores an original that is too large to be held in memory, and tells

@@ -59,10 +59,6 @@ func (j *job) note(r *record, o convert.Outcome) {
 		if o.Decision.Code != convert.Deferred {
 			j.p.resting.rest(key, j.set.ttl.Short)
 		}
-		if old := j.board.previous; old != nil && old.source != r.source {
-			// The picture has changed, so the one before must not be answered any more.
-			j.p.drop(key, before(j.start))
-		}
 	}
 	j.board.settle(o.Format, result{decision: o.Decision})
 }
@@ -114,14 +110,6 @@ func (j *job) makeOne(ctx context.Context, f header.Format, body []byte, r *reco
 	}
 }
 
-// supersede removes what was made of the picture before this one, once nothing of
-// it is needed any more.
-func (j *job) supersede(r *record) {
-	if old := j.board.previous; old != nil && (old.source != r.source || !r.transformable) {
-		j.p.confirm(j.set, j.fetch, r, j.start)
-	}
-}
-
 // fromStore writes up what the cache has of the format, if it is of this original.
 func (j *job) fromStore(f header.Format, r *record) bool {
 	e, ok := j.p.find(j.fetch.form(f.String()))
@@ -169,7 +157,7 @@ func (j *job) convert(ctx context.Context, f header.Format, body []byte, r *reco
 	}
 	j.fetch.site.counts.decided(f, made.Decision.Code)
 	v := &record{
-		kind: variant, status: http.StatusOK, level: n, source: r.source, saved: int64(len(body) - len(made.Body)),
+		kind: variant, status: http.StatusOK, level: n, source: r.source, digest: r.digest, saved: int64(len(body) - len(made.Body)),
 		freshness: r.freshness, etag: rules.DigestOf(made.Body).ETag(),
 		header: variantFields(r.header, j.fetch.key.Path, f),
 	}

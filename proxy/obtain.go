@@ -51,12 +51,7 @@ func (j *job) obtain(ctx context.Context) (response *origin.Response, err error)
 	j.fetch = j.p.simplify(j.fetch)
 	held, ok := j.p.find(j.fetch.form(formOriginal))
 	if !ok {
-		response, err = j.ask(ctx, j.fetch.request())
-		if err != nil || overloaded(response.Status) {
-			// For those whose refresh this was, see fromVariant.
-			j.p.resting.rest(j.fetch.key, j.set.ttl.Short)
-		}
-		return response, err
+		return j.ask(ctx, j.fetch.request())
 	}
 	response, err = j.withHeld(ctx, held)
 	if j.board.replayed == nil {
@@ -74,7 +69,10 @@ func (j *job) withHeld(ctx context.Context, held found) (*origin.Response, error
 	fresh := ttl.Left(held.record.freshness, j.p.now()) > 0
 	switch {
 	case held.record.kind == original && fresh:
-		j.p.align(j.fetch, held)
+		if !j.p.align(j.fetch, held) {
+			j.p.drop(j.fetch.form(formOriginal), held.Meta.FetchStart)
+			return j.ask(ctx, j.fetch.request())
+		}
 		return j.replay(held, held.record, held.Meta.FetchStart)
 	case held.record.kind == original:
 		return j.revalidate(ctx, held)
@@ -84,12 +82,16 @@ func (j *job) withHeld(ctx context.Context, held found) (*origin.Response, error
 	return j.ask(ctx, j.fetch.request())
 }
 
-// ask asks the origin, and begins to count how long it takes.
+// ask asks the origin, and begins to count how long it takes. An origin that cannot
+// be reached is left alone for a while by those whose refresh this was.
 func (j *job) ask(ctx context.Context, r origin.Request) (*origin.Response, error) {
 	p, timing := j.p, j.fetch.site.misses.Begin(j.p.now())
 	j.first()
 	j.first = sync.OnceFunc(func() { timing.End(p.now()) })
 	response, err := p.ask(ctx, j.fetch.site, r)
+	if err != nil {
+		p.resting.rest(j.fetch.key, j.set.ttl.Short)
+	}
 	if err != nil || response.Status != http.StatusOK {
 		j.first()
 	}
@@ -99,7 +101,7 @@ func (j *job) ask(ctx context.Context, r origin.Request) (*origin.Response, erro
 // replay lets the stored original stand in for the origin's answer, or says that
 // the cache has all that the leader takes.
 func (j *job) replay(held found, r *record, start time.Time) (*origin.Response, error) {
-	if !r.transformable || !j.again && j.p.resolved(j.fetch, j.board.leader, r.source) {
+	if !r.transformable || !j.again && j.p.resolved(j.set, j.fetch, j.board.leader, r.source) {
 		return nil, flight.ErrStored
 	}
 	j.board.replayed, j.start = r, start
@@ -122,36 +124,18 @@ func (b entryBody) Close() error { return b.entry.Close() }
 // revalidate asks the origin whether the stored original still holds.
 func (j *job) revalidate(ctx context.Context, held found) (*origin.Response, error) {
 	p, f := j.p, j.fetch
-	j.board.previous = held.record
 	request, conditional := f.conditional(held.record)
 	response, err := j.ask(ctx, request)
-	if err != nil {
-		p.resting.rest(f.key, j.set.ttl.Short)
-		return nil, err
+	if err != nil || response.Status != http.StatusNotModified || !conditional {
+		return response, err
 	}
-	switch status := response.Status; {
-	case status == http.StatusNotModified && conditional:
-		_ = response.Body.Close() // a 304 has no body
-		if shared, _ := rules.Shareable(response.Header, f.varies()); !shared {
-			p.forget(f, response.Start)
-			return j.ask(ctx, f.request())
-		}
-		r := p.extend(j.set, f, held, &response.Head)
-		return j.replay(held, r, response.Start)
-	case overloaded(status), status < 200, status == http.StatusNotModified, status == http.StatusPartialContent:
-		// The origin is in trouble, or makes no sense: what is stored goes on.
-		p.resting.rest(f.key, j.set.ttl.Short)
-	case status == http.StatusOK:
-		// The body decides.
-	case status == http.StatusNotFound, status == http.StatusGone:
-		// What is remembered of it takes the original's place.
-		p.forgetVariants(f, response.Start)
-	default:
-		// A redirect, a refusal: the origin was reached, and this is what it has under
-		// that name now. Its other viewers see the same.
+	_ = response.Body.Close() // a 304 has no body
+	if shared, _ := rules.Shareable(response.Header, f.varies()); !shared {
 		p.forget(f, response.Start)
+		return j.ask(ctx, f.request())
 	}
-	return response, nil
+	r := p.extend(j.set, f, held, &response.Head)
+	return j.replay(held, r, response.Start)
 }
 
 // shareable is the flight's question about the head.
@@ -163,10 +147,18 @@ func (j *job) shareable(head *origin.Head) bool {
 	if shared && !j.fetch.named && r == rowImage {
 		shared = convertibleType(head.Header)
 	}
+	switch {
+	case r == rowUnavailable:
+		// The origin is in trouble, or makes no sense: what is stored goes on.
+		j.p.resting.rest(j.fetch.key, j.set.ttl.Short)
+	case r == rowImage && shared:
+		// The body decides.
+	default:
+		// The origin was reached, and this is what it has under that name now. Its other
+		// viewers see the same.
+		j.p.forget(j.fetch, head.Start)
+	}
 	if !shared {
-		if j.board.previous != nil && head.Status == http.StatusOK {
-			j.p.forget(j.fetch, head.Start)
-		}
 		j.done()
 	}
 	return shared

@@ -67,8 +67,8 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // resolved tells whether the formats would be answered from the cache without
 // converting: past markers, up to a variant or the end. All must be made from the
 // fetch that source names.
-func (p *Proxy) resolved(f fetch, wanted []header.Format, source int64) bool {
-	s := p.search(f, wanted)
+func (p *Proxy) resolved(set *settings, f fetch, wanted []header.Format, source int64) bool {
+	s := p.search(set, f, wanted)
 	of := s.source
 	if s.variant.Entry != nil {
 		of = s.variant.record.source
