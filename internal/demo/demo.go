@@ -58,6 +58,9 @@ type Options struct {
 	Progress io.Writer
 	// Ready is told the address of the page, once everything runs.
 	Ready func(url string)
+
+	// draw gives the sample images; nil draws them anew, which takes seconds in tests.
+	draw func() *sample.Origin
 }
 
 // demo is one run.
@@ -212,7 +215,11 @@ func (d *demo) openOrigin(ctx context.Context) (func(), error) {
 	transport := siteTransport()
 	var drawing sync.WaitGroup
 	if d.options.Site == nil {
-		o := sample.New()
+		draw := d.options.draw
+		if draw == nil {
+			draw = sample.New
+		}
+		o := draw()
 		d.origin.next, d.sample = o, o
 		drawing.Go(func() { o.Files() }) // takes a second, in which the other parts start
 	} else {

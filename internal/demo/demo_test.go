@@ -331,6 +331,7 @@ func TestEnds(t *testing.T) {
 
 // A site that does not answer is the caller's to look after, and is named.
 func TestRealSiteThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
@@ -412,7 +413,7 @@ func TestPartsThatDoNotStart(t *testing.T) {
 			Disk: []string{"demo-disk"}, Janitor: []string{"demo-janitor"},
 		}
 		change(&commands)
-		err := Run(t.Context(), Options{Listen: "127.0.0.1:0", Formats: []string{"webp"}, Executable: program, Commands: commands})
+		err := Run(t.Context(), Options{Listen: "127.0.0.1:0", Formats: []string{"webp"}, Executable: program, Commands: commands, draw: samples})
 		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "it said last") {
 			t.Errorf("%v, want %s", err, name)
 		}
@@ -425,7 +426,7 @@ func TestPartsThatDoNotStart(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := Run(ctx, Options{Listen: "127.0.0.1:0", Formats: []string{"webp"}, Executable: program, Commands: commands, Ready: func(url string) {
+	err := Run(ctx, Options{Listen: "127.0.0.1:0", Formats: []string{"webp"}, Executable: program, Commands: commands, draw: samples, Ready: func(url string) {
 		if _, body := ask(t, http.MethodGet, url, ""); !strings.Contains(body, "Not on this machine: this system mounts no disk in memory") {
 			t.Error("the button does not say why the disk cannot be filled")
 		}
