@@ -21,8 +21,8 @@ func openVolumes(cfg []VolumeConfig, disk DiskConfig, opts Options, files fileSy
 	}
 	for i, v := range vs {
 		v.others = append(append(v.others, vs[:i]...), vs[i+1:]...)
-		if err := v.open(); err != nil {
-			err = fmt.Errorf("open cache volume %s: %w", v.path, err)
+		if err := v.claim(); err != nil {
+			err = unusable(i, v.path, err)
 			for _, opened := range vs[:i] {
 				err = errors.Join(err, opened.close(context.Background())) // nothing is under way
 			}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"karui/cache"
 	"karui/internal/command"
 	"karui/internal/config"
 	"karui/internal/server"
@@ -59,7 +61,11 @@ func newConfigCheckCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Validates the configuration: exit code 0 if it is good, 2 if not",
 		Long: `Validates the configuration as a start would, and lists every mistake with its
-place on stderr. Exit code 0 if all is well, 2 if not.`,
+place on stderr. Exit code 0 if all is well, 2 if not.
+
+It also looks at the folders of the cache, without writing anything: a file or
+somebody else's files in their place are mistakes; that the user who asks may not
+write there is a warning, since karui may run as another one.`,
 		Example: `  karui config check
   karui config check --config ./karui.yaml
   KARUI_CACHE_MEMORY=1GiB karui config check --config ./karui.yaml`,
@@ -75,6 +81,9 @@ place on stderr. Exit code 0 if all is well, 2 if not.`,
 			for _, remark := range r.Value.Remarks() {
 				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", remark)
 			}
+			if err := checkFolders(cmd, r); err != nil {
+				return err
+			}
 			for _, key := range r.Value.WithoutEffect() {
 				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s: %s has no effect in this version\n", r.Source(key), key)
 			}
@@ -84,6 +93,28 @@ place on stderr. Exit code 0 if all is well, 2 if not.`,
 	}
 	file.register(cmd)
 	return cmd
+}
+
+// checkFolders looks at the folders of the cache as a start would, and writes
+// nothing. What may differ by the user who asks, or by the machine's mounts, is a
+// warning.
+func checkFolders(cmd *cobra.Command, r *config.Result[server.Config]) error {
+	var problems []error
+	for i, v := range r.Value.Cache.Volumes {
+		key := config.Key("cache.volumes", i, "path")
+		problem, warning := cache.Inspect(v.Path)
+		source := r.Source(key)
+		if source.Kind == config.SourceDefault { // the list as a whole may have been set
+			source = r.Source("cache.volumes")
+		}
+		if problem != "" {
+			problems = append(problems, &config.Problem{Key: key, What: problem, Source: source})
+		}
+		if warning != "" {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", &config.Problem{Key: key, What: warning, Source: source})
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // summary says in one line what would be started.

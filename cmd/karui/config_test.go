@@ -123,3 +123,38 @@ func TestASiteThatNothingLeadsToIsRemarkedOn(t *testing.T) {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
+
+// What a start would find out about the folder of the cache, the check says as well.
+func TestConfigCheckLooksAtTheFolderOfTheCache(t *testing.T) {
+	dir := t.TempDir()
+	taken := filepath.Join(dir, "taken")
+	if err := os.WriteFile(taken, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const sites = "sites: [{ id: shop, default: true, origins: [{ name: main, urls: [http://127.0.0.1:1] }] }]\n"
+	for path, want := range map[string]string{
+		filepath.Join(dir, "new"): "",
+		taken:                     "this is a file",
+		taken + "/below":          "a file stands where one of its folders must be",
+		dir:                       "the folder holds other files and no cache of karui",
+	} {
+		configuration := file(t, sites+"cache:\n  volumes:\n    - path: "+path+"\nadmin: { listen: 127.0.0.1:0 }\n")
+		code, stdout, stderr := karui(t, "config", "check", "--config", configuration)
+		if want == "" {
+			if code != 0 || !strings.HasPrefix(stdout, "ok\n") || strings.Contains(stderr, "cache.volumes") {
+				t.Errorf("%s: %d %s%s", path, code, stdout, stderr)
+			}
+			continue
+		}
+		if code != 2 || stdout != "" || !strings.Contains(stderr, configuration+":4: cache.volumes[0].path is \""+path+"\", but ") || !strings.Contains(stderr, want) {
+			t.Errorf("%s: %d %s%s", path, code, stdout, stderr)
+		}
+		code, _, stderr = karui(t, "serve", "--config", configuration, "--listen", "127.0.0.1:0")
+		if code != 1 && code != 2 || !strings.Contains(stderr, "cache.volumes[0].path is \""+path+"\"") {
+			t.Errorf("serve with %s: %d %s", path, code, stderr)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new")); err == nil {
+		t.Error("the check made the folder")
+	}
+}
