@@ -25,6 +25,8 @@ type script struct {
 	Image      string            `json:"image"`
 	Package    source            `json:"package"`
 	Drain      int               `json:"drain"`
+	Group      string            `json:"group"`
+	Port       int               `json:"port"`
 	Volume     string            `json:"volume"`
 	Address    string            `json:"address"`
 }

@@ -24,6 +24,12 @@ resource "aws_iam_role_policy" "this" {
         Effect   = "Allow"
         Action   = ["ssm:GetParameter"]
         Resource = [for n in local.secret_names : aws_ssm_parameter.secret[n].arn]
+        },
+        {
+          Sid      = "SayThatItIsReady"
+          Effect   = "Allow"
+          Action   = ["autoscaling:CompleteLifecycleAction"]
+          Resource = ["arn:${data.aws_partition.current.partition}:autoscaling:${data.aws_region.current.region}:${data.aws_caller_identity.current.account_id}:autoScalingGroup:*:autoScalingGroupName/${var.name}"]
       }],
       [for arns in [var.assume_role_arns] : {
         Sid      = "TakeRoles"

@@ -1,4 +1,6 @@
 data "aws_partition" "current" {}
+data "aws_region" "current" {}
+data "aws_caller_identity" "current" {}
 
 data "aws_ami" "debian" {
   count = var.ami_id == null ? 1 : 0
@@ -34,6 +36,8 @@ locals {
   user_data = templatefile("${path.module}/user-data.sh.tftpl", {
     config     = base64encode(yamlencode(local.config))
     drain      = var.drain
+    group      = var.name
+    port       = local.port
     image      = var.image == null ? "" : var.image
     package    = var.package == null ? { url = "", sha256 = "" } : var.package
     parameters = { for n in local.secret_names : n => aws_ssm_parameter.secret[n].name }
@@ -78,7 +82,7 @@ resource "aws_launch_template" "this" {
     ebs {
       volume_size           = var.cache_volume.size
       volume_type           = var.cache_volume.type
-      iops                  = var.cache_volume.iops
+      iops                  = contains(["gp3", "io1", "io2"], var.cache_volume.type) ? var.cache_volume.iops : null
       throughput            = var.cache_volume.type == "gp3" ? var.cache_volume.throughput : null
       encrypted             = true
       delete_on_termination = true
@@ -107,7 +111,7 @@ resource "aws_launch_template" "this" {
 }
 
 resource "aws_autoscaling_group" "this" {
-  name_prefix         = "${var.name}-"
+  name                = var.name
   min_size            = var.min_size
   max_size            = var.max_size
   vpc_zone_identifier = var.instance_subnet_ids
@@ -119,11 +123,20 @@ resource "aws_autoscaling_group" "this" {
   health_check_grace_period = 300
   default_instance_warmup   = 180
   enabled_metrics           = ["GroupInServiceInstances"]
-  wait_for_capacity_timeout = "15m"
+  wait_for_capacity_timeout = "30m"
 
   launch_template {
     id      = aws_launch_template.this.id
     version = aws_launch_template.this.latest_version
+  }
+
+  # A machine is in service once it has answered a ping to itself, and goes
+  # again if it does not: a version that does not start replaces no other.
+  initial_lifecycle_hook {
+    name                 = "ready"
+    lifecycle_transition = "autoscaling:EC2_INSTANCE_LAUNCHING"
+    heartbeat_timeout    = 1200
+    default_result       = "ABANDON"
   }
 
   # A new one is in service before an old one goes.

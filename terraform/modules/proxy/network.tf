@@ -4,7 +4,7 @@ data "aws_ec2_managed_prefix_list" "cloudfront" {
 
 resource "aws_security_group" "edge" {
   name_prefix = "${var.name}-edge-"
-  description = "CloudFront to karui's load balancer"
+  description = "CloudFront to the load balancer of karui"
   vpc_id      = var.vpc_id
   tags        = var.tags
 
@@ -35,7 +35,7 @@ resource "aws_vpc_security_group_egress_rule" "edge" {
 
 resource "aws_security_group" "watchdog" {
   name_prefix = "${var.name}-watchdog-"
-  description = "karui-watchdog to karui's load balancer"
+  description = "karui-watchdog to the load balancer of karui"
   vpc_id      = var.vpc_id
   tags        = var.tags
 
@@ -58,7 +58,7 @@ resource "aws_vpc_security_group_ingress_rule" "watchdog" {
 
 resource "aws_security_group" "instance" {
   name_prefix = "${var.name}-instance-"
-  description = "karui's machines"
+  description = "Machines of karui"
   vpc_id      = var.vpc_id
   tags        = var.tags
 
@@ -80,7 +80,7 @@ resource "aws_vpc_security_group_egress_rule" "instance" {
   for_each = toset(["0.0.0.0/0", "::/0"])
 
   security_group_id = aws_security_group.instance.id
-  description       = "The sites' own servers, AWS, packages"
+  description       = "Servers of the sites, AWS, packages"
   ip_protocol       = "-1"
   cidr_ipv4         = strcontains(each.value, ":") ? null : each.value
   cidr_ipv6         = strcontains(each.value, ":") ? each.value : null

@@ -5,6 +5,15 @@ mock_provider "aws" {
   mock_data "aws_ami" {
     defaults = { id = "ami-0debian" }
   }
+  mock_data "aws_region" {
+    defaults = { region = "ap-northeast-1" }
+  }
+  mock_data "aws_partition" {
+    defaults = { partition = "aws" }
+  }
+  mock_data "aws_caller_identity" {
+    defaults = { account_id = "111122223333" }
+  }
 }
 
 variables {
@@ -94,6 +103,33 @@ run "drain" {
   }
 }
 
+run "in_service" {
+  assert {
+    condition     = one(aws_autoscaling_group.this.initial_lifecycle_hook).lifecycle_transition == "autoscaling:EC2_INSTANCE_LAUNCHING" && one(aws_autoscaling_group.this.initial_lifecycle_hook).default_result == "ABANDON"
+    error_message = "a machine that never answers goes again"
+  }
+  assert {
+    condition     = strcontains(base64decode(aws_launch_template.this.user_data), "--lifecycle-hook-name ${one(aws_autoscaling_group.this.initial_lifecycle_hook).name} --auto-scaling-group-name '${aws_autoscaling_group.this.name}'")
+    error_message = "the machine says to its own group that it is ready"
+  }
+  assert {
+    condition     = jsondecode(aws_iam_role_policy.this.policy).Statement[1].Resource == ["arn:aws:autoscaling:ap-northeast-1:111122223333:autoScalingGroup:*:autoScalingGroupName/karui"]
+    error_message = "and may say so to this group alone"
+  }
+}
+
+run "descriptions" {
+  # AWS refuses others, apostrophes among them.
+  assert {
+    condition = alltrue([for d in concat(
+      [aws_security_group.edge.description, aws_security_group.watchdog.description, aws_security_group.instance.description,
+      aws_vpc_security_group_ingress_rule.cloudfront.description, aws_vpc_security_group_ingress_rule.instance.description, aws_vpc_security_group_egress_rule.edge.description],
+      [for r in aws_vpc_security_group_ingress_rule.watchdog : r.description], [for r in aws_vpc_security_group_egress_rule.instance : r.description],
+    ) : can(regex("^[A-Za-z0-9 ._:/()#,@\\[\\]+=&;{}!$*-]{1,255}$", d))])
+    error_message = "descriptions of security groups take only some characters"
+  }
+}
+
 run "configuration" {
   assert {
     condition     = yamldecode(output.config).sites[0].id == "shop" && yamldecode(output.config).edge.debug_headers == false
@@ -139,8 +175,8 @@ run "secrets" {
     error_message = "two secrets are good at once while one replaces the other"
   }
   assert {
-    condition     = toset(jsondecode(aws_iam_role_policy.this.policy).Statement[0].Resource) == toset([for p in aws_ssm_parameter.secret : p.arn]) && length(jsondecode(aws_iam_role_policy.this.policy).Statement) == 1
-    error_message = "the machines read these parameters and nothing else"
+    condition     = toset(jsondecode(aws_iam_role_policy.this.policy).Statement[0].Resource) == toset([for p in aws_ssm_parameter.secret : p.arn]) && [for s in jsondecode(aws_iam_role_policy.this.policy).Statement : s.Sid] == ["Secrets", "SayThatItIsReady"]
+    error_message = "the machines read these parameters and no others"
   }
 }
 
@@ -159,7 +195,7 @@ run "package" {
     error_message = "a package is checked before it is installed"
   }
   assert {
-    condition     = jsondecode(aws_iam_role_policy.this.policy).Statement[1].Resource == ["arn:aws:iam::111122223333:role/karui-watchdog-purge"]
+    condition     = jsondecode(aws_iam_role_policy.this.policy).Statement[2].Resource == ["arn:aws:iam::111122223333:role/karui-watchdog-purge"]
     error_message = "karui may take the role for purges"
   }
   assert {
