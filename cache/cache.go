@@ -31,7 +31,6 @@ type Cache struct {
 	memory  *memory
 	volumes volumes
 	queue   *queue
-	limits  DiskConfig
 	now     func() time.Time
 	through bool
 	misses  atomic.Uint64
@@ -75,7 +74,7 @@ func open(cfg Config, disk DiskConfig, opts Options, files fileSystem) (*Cache, 
 	}
 	return &Cache{
 		memory: m, volumes: vs, queue: newQueue(vs, m, int64(cfg.WriteQueue)),
-		limits: disk, now: opts.Now, through: opts.writeThrough,
+		now: opts.Now, through: opts.writeThrough,
 	}, nil
 }
 

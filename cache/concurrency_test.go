@@ -327,6 +327,7 @@ func TestCloseOfADeadDisk(t *testing.T) {
 		if err := <-put; err != nil {
 			t.Error(err)
 		}
+		synctest.Wait() // for the worker that hung
 	})
 }
 

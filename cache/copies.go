@@ -36,9 +36,9 @@ func (v *volume) glimpse(key *Key, h hash) (fetched int64, there bool) {
 	switch {
 	case r != nil && r.fetched != 0:
 		fetched, there = r.fetched, true
-	case r == nil && (v.loaded[h[0]] || v.hidden(h)):
-	case out:
-		there = true
+	case v.graves[h].file, out && (r != nil || !v.loaded[h[0]] && !v.distrust):
+		there = true // a hidden file, too: after a restart nobody would know of it
+	case r == nil && (v.loaded[h[0]] || v.distrust):
 	default:
 		fetched = -1 // to be looked up
 	}
@@ -76,17 +76,17 @@ func (v *volume) elsewhere(key *Key, h hash, fetched int64) (older []*volume, er
 	return older, nil
 }
 
-// displace makes the volume's copy of a key a miss, since a newer one is in another
-// volume, and removes the file as soon as the disk lets it. Called with the key's
-// lock held.
-func (v *volume) displace(h hash) {
+// displace makes the volume's copy of a key a miss, since one that was fetched at
+// that time is in another volume, and removes the file as soon as the disk lets it.
+// Called with the key's lock held.
+func (v *volume) displace(h hash, fetched int64) {
 	v.mu.Lock()
 	v.index.remove(h)
-	v.dig(h, grave{dug: v.now().UnixNano(), file: true})
+	v.dig(h, grave{dug: v.now().UnixNano(), file: true, until: fetched})
 	writable := v.health.state == StateOK && !v.closed
 	v.mu.Unlock()
-	if writable {
-		_ = v.empty(h) // counted there, tried again by tendGraves
+	if !writable || v.empty(h) != nil { // tendGraves tries again
+		v.owe(h, fetched)
 	}
 }
 
@@ -102,11 +102,12 @@ func (v *volume) newestOf(h hash) bool {
 			return !errors.Is(err, errBad) || v.unlink(h) != nil
 		}
 		_ = f.Close()
-		if other, there := o.glimpse(nil, h); there && other >= toNano(hd.meta.FetchStart) {
-			v.displace(h)
+		mine := toNano(hd.meta.FetchStart)
+		if other, there := o.glimpse(nil, h); there && other >= mine {
+			v.displace(h, other)
 			return false
 		}
-		o.displace(h)
+		o.displace(h, mine)
 	}
 	return true
 }

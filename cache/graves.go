@@ -32,6 +32,8 @@ type grave struct {
 	at   int64 // nanoseconds since 1970
 	dug  int64 // when it was noted, the same
 	file bool  // there is still a file that must not be read
+	// until spares a file that was fetched after it; 0 spares none.
+	until int64
 }
 
 // buried says whether what was fetched then was deleted since. Called with mu held.
@@ -43,6 +45,13 @@ func (v *volume) buried(h hash, fetched int64) bool {
 // dig notes a grave. Called with mu held.
 func (v *volume) dig(h hash, g grave) {
 	if old, ok := v.graves[h]; ok {
+		switch {
+		case !old.file:
+		case !g.file || old.until == 0:
+			g.until = old.until
+		case g.until != 0:
+			g.until = max(g.until, old.until)
+		}
 		g.at, g.file = max(g.at, old.at), g.file || old.file
 	} else if len(v.graves) >= maxGraves && !v.dropGrave() {
 		if len(v.graves) >= maxHidden {
@@ -109,16 +118,21 @@ func (v *volume) remove(h hash, at time.Time) error {
 	}
 	v.mu.Lock()
 	v.index.remove(h)
-	v.dig(h, grave{at: toNano(at), dug: v.now().UnixNano(), file: !absent})
+	v.dig(h, grave{at: toNano(at), dug: v.now().UnixNano(), file: !absent, until: toNano(at)})
 	v.mu.Unlock()
 	v.memory.drop(h)
 	switch {
 	case absent:
 		return nil
 	case out:
+		v.owe(h, toNano(at))
 		return fmt.Errorf("%w: the file stays until it returns", ErrUnavailable)
 	}
-	return v.empty(h)
+	err := v.empty(h)
+	if err != nil {
+		v.owe(h, toNano(at))
+	}
+	return err
 }
 
 // empty removes the file of a grave. Called with the key's lock held.
@@ -158,14 +172,44 @@ func (v *volume) tendGraves(now time.Time) {
 		if v.working() != nil {
 			return
 		}
-		lock := v.keyLock(h)
-		lock.Lock()
-		v.mu.Lock()
-		still := v.graves[h].file
-		v.mu.Unlock()
-		if still { // else it was put again
-			_ = v.empty(h) // counted there
+		if v.settle(h) { // the load has left it out
+			v.mu.Lock()
+			epoch := v.epoch
+			v.mu.Unlock()
+			v.loadFile(h, v.name(h), epoch, &sweep{v: v})
 		}
-		lock.Unlock()
 	}
+	v.paid()
+}
+
+// settle removes the file of a grave, unless it was fetched later than the grave
+// says: then it is spared, and the grave forgotten.
+func (v *volume) settle(h hash) (spared bool) {
+	lock := v.keyLock(h)
+	lock.Lock()
+	defer lock.Unlock()
+	v.mu.Lock()
+	g := v.graves[h]
+	v.mu.Unlock()
+	if !g.file { // it was put again
+		return false
+	}
+	if g.until != 0 {
+		f, hd, _, err := v.openHead(nil, h, unix.O_RDONLY)
+		if err == nil {
+			_ = f.Close()
+		}
+		if err == nil && toNano(hd.meta.FetchStart) > g.until {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			if g.file, g.until = false, 0; g.at == 0 {
+				delete(v.graves, h)
+			} else {
+				v.graves[h] = g
+			}
+			return true
+		}
+	}
+	_ = v.empty(h) // counted there
+	return false
 }

@@ -33,7 +33,7 @@ func (s *scale) set(name string, bytes int64) {
 
 func (s *scale) Open(name string, flag int) (file, error) {
 	f, err := s.osFiles.Open(name, flag)
-	if err != nil || flag&os.O_CREATE == 0 || strings.HasSuffix(name, "format") { // which is no entry
+	if err != nil || flag&os.O_CREATE == 0 || strings.HasSuffix(name, ".note") { // which is no entry
 		return f, err
 	}
 	return &weighed{File: f.(*os.File), on: s, name: name}, nil

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -282,7 +283,7 @@ func (f *faultyFile) Close() error {
 func filesIn(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && d.Name() != "lock" && d.Name() != "format" {
+		if err == nil && !d.IsDir() && !slices.Contains([]string{"lock", "format", "members"}, d.Name()) && filepath.Base(filepath.Dir(path)) != "owed" {
 			names = append(names, path)
 		}
 		return err

@@ -387,7 +387,7 @@ func TestDeleteDuringEachStep(t *testing.T) {
 					if at == "waiting" {
 						at = "create"
 					}
-					if op == at && !strings.Contains(name, "format") && first.CompareAndSwap(false, true) {
+					if op == at && !strings.HasSuffix(name, ".note") && first.CompareAndSwap(false, true) {
 						close(reached)
 						<-goOn
 					}

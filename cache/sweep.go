@@ -2,8 +2,6 @@ package cache
 
 import (
 	"encoding/binary"
-	"io"
-	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -22,22 +20,8 @@ type sweep struct {
 }
 
 func newSweep(v *volume) *sweep {
-	return &sweep{v: v, needed: !formatIs(v.files, formatFile(v), formatVersion)}
-}
-
-func formatFile(v *volume) string { return filepath.Join(v.path, "format") }
-
-// formatIs tells whether a folder was swept for that version. Whatever cannot be
-// read is as good as another version.
-func formatIs(files fileSystem, name string, version uint32) bool {
-	f, err := files.Open(name, unix.O_RDONLY)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	var b [16]byte
-	n, err := f.ReadAt(b[:], 0)
-	return err == io.EOF && string(b[:n]) == formatText(version)
+	// Whatever cannot be read is as good as another version.
+	return &sweep{v: v, needed: v.readNote("format", 64) != formatText(formatVersion)}
 }
 
 func formatText(version uint32) string { return strconv.FormatUint(uint64(version), 10) + "\n" }
@@ -69,14 +53,5 @@ func (s *sweep) end() {
 	if s.removed > 0 {
 		s.v.log.Info("cache files of another format version have been removed", "files", s.removed)
 	}
-	temporary := s.v.path + "/tmp/" + s.v.run + "format"
-	f, err := s.v.files.Open(temporary, unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC)
-	if err != nil {
-		return
-	}
-	_, err = f.Write([]byte(formatText(formatVersion)))
-	if cerr := f.Close(); err == nil && cerr == nil && s.v.files.Rename(temporary, formatFile(s.v)) == nil {
-		return
-	}
-	_ = s.v.files.Remove(temporary)
+	s.v.note("format", formatText(formatVersion))
 }

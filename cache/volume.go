@@ -26,6 +26,7 @@ import (
 //	format        the version of the files in it, once they have been looked through
 //	tmp/          files being written
 //	entries/ab/   files whose name (the key's hash) begins with ab
+//	owed/ members what other volumes have missed: see debts.go
 //
 // Nothing else in it is ever touched.
 const folders = 256
@@ -54,6 +55,7 @@ func (k *keyLocks) of(h hash) *sync.Mutex {
 //	evicting  one eviction at a time
 //	keys      shared with the other volumes. Held over a rename or an unlink, never
 //	          over the writing of a body. Get only ever tries to take one.
+//	booking   of the books of debts, held over a write to them
 //	mu        index and state; never held over a call to the file system, and never
 //	          those of two volumes at once
 type volume struct {
@@ -75,6 +77,8 @@ type volume struct {
 
 	evicting sync.Mutex
 	keys     *keyLocks
+	booking  sync.Mutex
+	ghosts   []ghost // volumes that are not configured now
 
 	mu       sync.Mutex
 	index    index
@@ -83,6 +87,7 @@ type volume struct {
 	epoch    int            // of the index; grows when it is thrown away
 	reserved int64          // bytes being written or removed, on top of index.bytes
 	graves   map[hash]grave // see graves.go
+	owing    bool           // another volume keeps book of what this one missed
 	distrust bool           // more was missed than graves can hold: see graves.go
 	health   health
 	usage    usage
@@ -174,6 +179,7 @@ func (v *volume) attach() error {
 	if old != nil {
 		_ = old.Close()
 	}
+	v.readDebts()
 	v.reload()
 	return nil
 }

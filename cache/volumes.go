@@ -21,6 +21,8 @@ func openVolumes(cfg []VolumeConfig, disk DiskConfig, opts Options, files fileSy
 	}
 	for i, v := range vs {
 		v.others = append(append(v.others, vs[:i]...), vs[i+1:]...)
+	}
+	for i, v := range vs {
 		if err := v.claim(); err != nil {
 			err = unusable(i, v.path, err)
 			for _, opened := range vs[:i] {
@@ -29,7 +31,12 @@ func openVolumes(cfg []VolumeConfig, disk DiskConfig, opts Options, files fileSy
 			return nil, err
 		}
 	}
+	missing := vs.introduce()
+	for _, g := range missing {
+		opts.Log.Info("a cache volume that was used before is not configured; if it returns, what has changed meanwhile is not answered from it", "volume", g.path)
+	}
 	for _, v := range vs {
+		v.ghosts = missing
 		v.start()
 	}
 	return vs, nil
@@ -169,6 +176,12 @@ func (vs volumes) remove(h hash, at time.Time) error {
 	var errs []error
 	for _, v := range vs {
 		errs = append(errs, v.remove(h, at))
+	}
+	for _, v := range vs {
+		if v.working() == nil {
+			v.tellGhosts(h, toNano(at))
+			break
+		}
 	}
 	return errors.Join(errs...)
 }

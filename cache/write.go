@@ -247,8 +247,9 @@ func (v *volume) commit(d *draft, temporary string, info fs.FileInfo, reserved i
 	delete(v.graves, d.hash)
 	v.mu.Unlock()
 	for _, o := range older {
-		o.displace(d.hash)
+		o.displace(d.hash, toNano(d.meta.FetchStart))
 	}
+	v.tellGhosts(d.hash, toNano(d.meta.FetchStart))
 	return version, nil
 }
 
