@@ -175,6 +175,10 @@ run "secrets" {
     error_message = "two secrets are good at once while one replaces the other"
   }
   assert {
+    condition     = flatten([for s in jsondecode(aws_iam_role_policy.this.policy).Statement : s.Action]) == ["ssm:GetParameter", "autoscaling:CompleteLifecycleAction"]
+    error_message = "reading secrets and saying that they are ready is all that the machines may do"
+  }
+  assert {
     condition     = toset(jsondecode(aws_iam_role_policy.this.policy).Statement[0].Resource) == toset([for p in aws_ssm_parameter.secret : p.arn]) && [for s in jsondecode(aws_iam_role_policy.this.policy).Statement : s.Sid] == ["Secrets", "SayThatItIsReady"]
     error_message = "the machines read these parameters and no others"
   }

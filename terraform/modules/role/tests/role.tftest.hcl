@@ -74,6 +74,10 @@ run "purge" {
     error_message = "the role for purges invalidates, nothing more"
   }
   assert {
+    condition     = flatten([for s in jsondecode(aws_iam_role_policy.purge[0].policy).Statement : s.Resource]) == ["arn:aws:cloudfront::111122223333:distribution/E2ABCDEFGHIJKL"]
+    error_message = "and on the named distribution alone"
+  }
+  assert {
     condition     = jsondecode(aws_iam_role.purge[0].assume_role_policy).Statement[0].Condition.StringEquals["sts:ExternalId"] == "shop-purge-91ac"
     error_message = "the role for purges has an external id of its own"
   }
