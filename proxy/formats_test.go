@@ -14,6 +14,7 @@ import (
 	"karui/convert"
 	"karui/convert/header"
 	"karui/internal/origintest"
+	"karui/proxy/rules"
 )
 
 // several is a Converter of several formats, which decides by the name that a
@@ -424,6 +425,12 @@ func TestMarkersOfQuarantineLapse(t *testing.T) {
 	for name, release := range map[string]func(*rig, []byte){
 		"a day later":  func(r *rig, _ []byte) { r.clock.passSeconds(24 * 3600) },
 		"by a request": func(r *rig, jpg []byte) { r.proxy.Pardon(sha256.Sum256(jpg)) },
+		"by a request before a restart": func(r *rig, jpg []byte) {
+			r.proxy.Pardon(sha256.Sum256(jpg))
+			pardons := r.proxy.Pardons()
+			r.proxy.pardoned.at = map[rules.Digest]time.Time{}
+			r.proxy.RestorePardons(pardons)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, waiting(limit), standing())

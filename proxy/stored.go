@@ -2,13 +2,11 @@ package proxy
 
 import (
 	"io"
-	"sync"
 	"time"
 
 	"karui/cache"
 	"karui/convert"
 	"karui/convert/header"
-	"karui/proxy/rules"
 )
 
 // formOriginal is the Form of a key for the original, and for what stands in its
@@ -93,34 +91,4 @@ func (p *Proxy) lapsed(r *record) bool {
 		return r.noted.Before(p.began)
 	}
 	return !p.now().Before(r.noted.Add(punishment)) || p.pardoned.since(r.digest, r.noted)
-}
-
-// pardons remembers which originals operators let out of quarantine, and when.
-type pardons struct {
-	mu sync.Mutex
-	at map[rules.Digest]time.Time
-}
-
-// maxPardons bounds what is remembered; the rest is tried again a day after.
-const maxPardons = 10_000
-
-func (p *pardons) since(d rules.Digest, noted time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at, found := p.at[d]
-	return found && at.After(noted)
-}
-
-// Pardon lets originals with the SHA-256 be tried again: they were let out of
-// quarantine.
-func (p *Proxy) Pardon(digest [32]byte) {
-	now := p.now()
-	p.pardoned.mu.Lock()
-	defer p.pardoned.mu.Unlock()
-	for d, at := range p.pardoned.at {
-		if len(p.pardoned.at) >= maxPardons || now.Sub(at) > punishment {
-			delete(p.pardoned.at, d)
-		}
-	}
-	p.pardoned.at[rules.Digest(digest[:16])] = now
 }

@@ -22,7 +22,8 @@ func (s *server) quarantine(*api.Call) (any, error) {
 }
 
 // release answers DELETE /quarantine/{digest}: the original is tried again when
-// its next viewer asks.
+// its next viewer asks. What the cache has noted of it no longer holds either, even
+// where the pool does not know the digest any more.
 func (s *server) release(c *api.Call) (any, error) {
 	text := strings.ToLower(c.PathValue("digest"))
 	b, err := hex.DecodeString(text)
@@ -31,9 +32,12 @@ func (s *server) release(c *api.Call) (any, error) {
 		return nil, api.Invalid(fmt.Sprintf("%.100q is no digest", text), "name it in 64 hexadecimal digits, as GET /quarantine does")
 	}
 	copy(digest[:], b)
-	if !s.pool.Release(digest) {
-		return nil, api.NotFound("no original with this digest is in quarantine", "")
-	}
+	known := s.pool.Release(digest)
 	s.proxy.Pardon(digest)
+	s.saveQuarantine()
+	if !known {
+		return nil, api.NotFound("no original with this digest is in quarantine",
+			"if the cache still notes that one was, it is tried again from now on; GET "+api.Prefix+"/quarantine lists those that are")
+	}
 	return nil, nil
 }

@@ -72,19 +72,21 @@ const shutdownTime = 2 * time.Second
 
 // server is one run.
 type server struct {
-	options  Options
-	began    time.Time
-	mu       sync.Mutex // guards config, which is written by reload alone
-	config   Config
-	log      *slog.Logger
-	level    *slog.LevelVar
-	clients  clients
-	keeping  sync.Mutex // orders the writes of what operators set
-	success  *success.Ledger
-	cache    *cache.Cache
-	pool     *convert.Pool
-	proxy    *proxy.Proxy
-	registry *prometheus.Registry
+	options Options
+	began   time.Time
+	mu      sync.Mutex // guards config, which is written by reload alone
+	config  Config
+	log     *slog.Logger
+	level   *slog.LevelVar
+	clients clients
+	keeping sync.Mutex // orders the writes of what operators set, and of the quarantine
+	// quarantined is what the quarantine's file says, nil where it could not be written.
+	quarantined []byte
+	success     *success.Ledger
+	cache       *cache.Cache
+	pool        *convert.Pool
+	proxy       *proxy.Proxy
+	registry    *prometheus.Registry
 	// register is the registry, or what a test puts before it.
 	register prometheus.Registerer
 }
@@ -92,7 +94,7 @@ type server struct {
 // Run serves until ctx ends, then drains and returns nil. An error means that it
 // could not start, or that a listener failed.
 func Run(ctx context.Context, o Options) error {
-	s := &server{options: o, began: time.Now(), config: o.Config, level: &slog.LevelVar{}, registry: prometheus.NewRegistry()}
+	s := &server{options: o, began: time.Now(), config: o.Config, level: &slog.LevelVar{}, registry: prometheus.NewRegistry(), quarantined: []byte{}}
 	s.register = s.registry
 	s.level.Set(s.config.Log.SlogLevel())
 	s.log = logging.New(o.Log, s.level)
@@ -160,23 +162,29 @@ func (s *server) build() (err error) {
 		SpoolDir: s.spoolDir(), Tally: s.success, Load: s.load, Volumes: s.volumes,
 	})
 	s.restoreSwitches()
+	s.restoreQuarantine()
 	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status, success: s.success.Snapshot})
 	return nil
 }
 
 // spoolDir gives the folder for bodies under way that memory has no room for. It
-// lies on the cache's disk, since the system's folder for temporary files is often
+// lies on the first of the cache's disks that works, since the system's folder for temporary files is often
 // memory itself. The cache's lock is held, so what lies there is a dead process's.
 func (s *server) spoolDir() string {
-	dir := filepath.Join(s.config.Cache.Volumes[0].Path, "spool")
-	if err := os.RemoveAll(dir); err != nil {
-		s.log.Warn("old spool files stay", "folder", dir, "error", err)
+	var failures []error
+	for _, v := range s.config.Cache.Volumes {
+		dir := filepath.Join(v.Path, "spool")
+		err := os.RemoveAll(dir)
+		if err == nil {
+			err = os.MkdirAll(dir, 0o700)
+		}
+		if err == nil {
+			return dir
+		}
+		failures = append(failures, err)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		s.log.Warn("bodies that memory has no room for go to the system's folder for temporary files", "error", err)
-		return ""
-	}
-	return dir
+	s.log.Warn("bodies that memory has no room for go to the system's folder for temporary files", "error", errors.Join(failures...))
+	return ""
 }
 
 // teardown ends the parts, each before those that it uses.
@@ -235,6 +243,7 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 	counting, counted := context.WithCancel(context.WithoutCancel(ctx))
 	defer counted()
 	serving.Go(func() { s.keepSuccess(counting) })
+	serving.Go(func() { s.keepQuarantine(counting) })
 	defer func() { _, _ = front.Close(), back.Close() }() // whatever is left now has had its time
 
 	s.announce(public.Addr(), private.Addr())
@@ -306,6 +315,9 @@ func (s *server) drain(front *http.Server) {
 	defer stop()
 	if err := front.Shutdown(last); err != nil {
 		s.log.Debug("some connections did not end by themselves", "error", err)
+	}
+	if err := s.cache.Flush(limited); err != nil {
+		s.log.Warn("drain is over before everything is in the cache", "error", err)
 	}
 	s.log.Info("drained", "took", time.Since(began).String())
 }
