@@ -63,6 +63,9 @@ func (c collector) collectCache(counter, gauge send) {
 	counter(gets, float64(s.HitsDisk), "disk")
 	counter(gets, float64(s.Misses), "none")
 	gauge(describe("cache_memory_bytes", "Bodies kept in memory."), float64(s.MemoryBytes))
+	gauge(describe("cache_queue_bytes", "What waits in memory to be written to the volumes."), float64(s.QueueBytes))
+	gauge(describe("cache_queue_max_bytes", "cache.write_queue."), float64(s.QueueMax))
+	counter(describe("cache_dropped_total", "Writes given up, since the queue was full or no volume took them."), float64(s.Dropped))
 	for i, v := range s.Volumes {
 		n := strconv.Itoa(i)
 		gauge(describe("cache_volume_up", "1 while a volume is in use.", "volume"), truth(v.State == cache.StateOK), n)
@@ -70,6 +73,7 @@ func (c collector) collectCache(counter, gauge send) {
 		gauge(describe("cache_volume_max_bytes", "A volume's max_size.", "volume"), float64(v.MaxBytes), n)
 		gauge(describe("cache_volume_files", "Entries of a volume.", "volume"), float64(v.Files), n)
 		gauge(describe("cache_volume_used_ratio", "Used share of a volume's file system.", "volume"), v.UsedPercent/100, n)
+		gauge(describe("cache_volume_weight", "What a volume's share of new entries follows from.", "volume"), v.Weight, n)
 		counter(describe("cache_volume_evictions_total", "Entries removed for room.", "volume"), float64(v.Evictions), n)
 		counter(describe("cache_volume_puts_total", "Entries written.", "volume"), float64(v.Puts), n)
 		counter(describe("cache_volume_broken_total", "Files found torn, changed or foreign.", "volume"), float64(v.Broken), n)
