@@ -6,7 +6,8 @@ import "karui/internal/units"
 type Config struct {
 	// Memory bounds the bytes of bodies kept in memory.
 	Memory units.Size `yaml:"memory"`
-	// WriteQueue bounds the bytes that wait to be written to the volumes.
+	// WriteQueue bounds the bytes that wait in memory to be written, an equal part
+	// of it for each volume.
 	WriteQueue units.Size `yaml:"write_queue"`
 	// Volumes are the folders that hold entries.
 	Volumes []VolumeConfig `yaml:"volumes"`

@@ -1,6 +1,6 @@
 // Package cache keeps bodies of bytes with a little metadata under a key: small
-// hot ones in memory, all of them in files of a volume. It knows nothing of HTTP
-// or of images.
+// hot ones in memory, all of them in files of one volume or several. It knows
+// nothing of HTTP or of images.
 //
 // What is guaranteed:
 //
@@ -17,13 +17,24 @@
 //     one with the later Meta.FetchStart stays, whichever comes last; Update and
 //     Delete never touch what was fetched after the fetch that they speak of.
 //   - Get returns no error: whatever fails on a disk is a miss.
+//   - Put waits for no disk. The entry is answered from memory until it is written;
+//     what waits is bounded by cache.write_queue, for each volume apart, and a Put
+//     that finds no room says so and changes nothing. A Delete reaches what waits and
+//     what is being written: nothing of it is answered or stored afterwards.
+//   - An entry lies in one volume, which has it with a probability in proportion to
+//     its weight, and is found there whatever becomes of the weights. Of two copies
+//     that a kill or a failed removal left, the older one is never answered. What a
+//     volume misses while it is out of use or not configured, Deletes and newer
+//     entries, is kept by the others, over restarts too, and does not come back with it.
 //   - The files of a volume stay within its max_size (blocks on disk, files being
-//     written included), once the volume is loaded.
+//     written included), once the volume is loaded. Files of another format version
+//     are misses from the first moment on, and go while it is loaded.
 //
 // What is not:
 //
 //   - Nothing is synced before Put returns. A file is written under a temporary
-//     name and renamed, so a killed process loses only what it was writing. After
+//     name and renamed, so a killed process loses only what it was writing and what
+//     waited to be written. After
 //     a power loss the entries of the last minute or so may be gone or torn, and
 //     the torn ones are found by their checksums. The file system is synced once
 //     a minute, which also brings failed write-backs to light: the volume is then
@@ -34,8 +45,13 @@
 //   - What goes first for room is close to what was used least recently, not exact:
 //     the oldest of some random entries, by a time of use that a restart knows to
 //     the hour.
-//   - That a key was deleted is remembered for minutes, and not across a restart;
-//     a file that the disk did not let go may then be found again.
+//   - That a key was deleted is remembered for minutes, and not across a restart. A
+//     file that the disk did not let go may then be found again, if there was no other
+//     volume to note it in at that time.
+//   - A volume that has missed more than a million changes starts empty when it
+//     returns, rather than that something old came back.
+//   - A write that fails after its entry was answered takes the older entry of the
+//     key with it: the key is a miss then.
 //   - Space of removed files that are still open as an Entry is not counted.
 //   - Checksums are against accidents (XXH64), not against somebody who can write
 //     to the cache folder.

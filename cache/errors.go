@@ -13,7 +13,8 @@ var (
 	ErrGone = errors.New("no such entry")
 	// ErrTooLarge: the key, the attributes or the body are over what is ever kept.
 	ErrTooLarge = errors.New("too large to be cached")
-	// ErrUnavailable: the volume cannot be written just now; it is tried again by itself.
+	// ErrUnavailable: no volume can be written just now, or too much waits for the one
+	// that it would go to; volumes are tried again by themselves.
 	ErrUnavailable = errors.New("volume unavailable")
 	// ErrClosed: the cache was closed.
 	ErrClosed = errors.New("cache is closed")
