@@ -15,6 +15,7 @@ import (
 	"karui/internal/api"
 	"karui/internal/command"
 	"karui/internal/server"
+	"karui/proxy/origin"
 )
 
 func newDialCommand() *cobra.Command {
@@ -83,6 +84,16 @@ func (a *asking) askDial(cmd *cobra.Command, right api.Right, method string, in 
 	var answer server.DialAnswer
 	if err := send(cmd.Context(), client, method, "/dial", in, &answer); err != nil {
 		return err
+	}
+	if a.site != "" && in == nil {
+		// The dial names only the sites for which something is set.
+		var places server.PlacesAnswer
+		if err := client.Get(cmd.Context(), "/places", &places); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(places.Sites, func(s origin.PlacesStatus) bool { return s.Site == a.site }) {
+			return noSite(a.site)
+		}
 	}
 	if a.json {
 		return printJSON(cmd.OutOrStdout(), answer)

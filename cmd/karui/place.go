@@ -70,12 +70,20 @@ func (a *asking) ask(cmd *cobra.Command, right api.Right, method, path string, i
 				kept = append(kept, s)
 			}
 		}
+		if len(kept) == 0 {
+			return noSite(a.site)
+		}
 		answer.Sites = kept
 	}
 	if a.json {
 		return printJSON(cmd.OutOrStdout(), answer)
 	}
 	return printPlaces(cmd.OutOrStdout(), answer.Sites)
+}
+
+// noSite says that karui, or the token, does not know the site that was named.
+func noSite(site string) error {
+	return fmt.Errorf("there is no site %q that this token may see; `karui place` lists the sites", site)
 }
 
 func printJSON(w io.Writer, answer any) error {

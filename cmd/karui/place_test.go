@@ -100,3 +100,27 @@ func TestPlaceAndRetry(t *testing.T) {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
+
+func TestSiteThatThereIsNot(t *testing.T) {
+	url, _ := operatorsSide(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/dial") {
+			_, _ = io.WriteString(w, `{"name": "full", "mode": "auto"}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"sites": [{"site": "shop"}]}`)
+	}))
+	t.Cleanup(s.Close)
+	for _, line := range []string{"place --site nope", "retry --site nope", "retry --json --site nope", "dial --site nope", "dial --json --site nope"} {
+		if strings.HasPrefix(line, "dial") {
+			url = s.URL
+		}
+		code, stdout, stderr := karui(t, append(strings.Fields(line), "--admin", url)...)
+		if code != 1 || stdout != "" || !strings.Contains(stderr, `no site "nope"`) {
+			t.Errorf("%s: %d %s%s", line, code, stdout, stderr)
+		}
+	}
+	if code, stdout, stderr := karui(t, "dial", "--site", "shop", "--admin", s.URL); code != 0 || stderr != "" {
+		t.Errorf("%d %s%s", code, stdout, stderr)
+	}
+}

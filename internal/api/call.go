@@ -44,7 +44,8 @@ func (c *Call) RequireWhole() error {
 }
 
 // Decode reads the body, one JSON value, into v. Unknown fields are refused. A
-// body that is missing leaves v as it is.
+// body that is missing leaves v as it is. A field's tag `example` is what an error
+// about the field recommends.
 func (c *Call) Decode(v any) error {
 	if len(c.body) == 0 {
 		return nil
@@ -52,7 +53,7 @@ func (c *Call) Decode(v any) error {
 	d := json.NewDecoder(bytes.NewReader(c.body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return Invalid("the body cannot be read: "+err.Error(), "")
+		return unreadable(err, v)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return Invalid("the body holds more than one JSON value", "")

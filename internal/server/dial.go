@@ -50,12 +50,12 @@ type StressGroup struct {
 // DialChange is the body of PUT /dial. What is left out stays.
 type DialChange struct {
 	// Level is the number or the name of a level, or auto.
-	Level string `json:"level,omitempty"`
+	Level string `json:"level,omitempty" example:"2"`
 	// Shed is a percentage such as 30%; 0% turns nothing away.
-	Shed string `json:"shed,omitempty"`
-	For  string `json:"for,omitempty"`
+	Shed string `json:"shed,omitempty" example:"30%"`
+	For  string `json:"for,omitempty" example:"2h"`
 	// Site limits the change to one site; empty means all that the caller may change.
-	Site string `json:"site,omitempty"`
+	Site string `json:"site,omitempty" example:"shop"`
 }
 
 // dialRoutes are the routes about the dial and shedding.

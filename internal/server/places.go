@@ -20,19 +20,19 @@ type PlacesAnswer struct {
 // PlaceChange is the body of PUT /places/{name}.
 type PlaceChange struct {
 	// State is in or out.
-	State string `json:"state"`
+	State string `json:"state" example:"out"`
 	// For is how long it holds, such as 1h; empty means until it is changed.
-	For string `json:"for,omitempty"`
+	For string `json:"for,omitempty" example:"90m"`
 	// Site limits the change to one site; empty means all that the caller may change.
-	Site string `json:"site,omitempty"`
+	Site string `json:"site,omitempty" example:"shop"`
 }
 
 // RetryChange is the body of PUT /retry.
 type RetryChange struct {
 	// Mode is off or auto.
-	Mode string `json:"mode"`
-	For  string `json:"for,omitempty"`
-	Site string `json:"site,omitempty"`
+	Mode string `json:"mode" example:"off"`
+	For  string `json:"for,omitempty" example:"6h"`
+	Site string `json:"site,omitempty" example:"shop"`
 }
 
 // Bounds of an operator's word: what is to hold longer belongs in the configuration.
@@ -116,13 +116,17 @@ func (s *server) setRetry(c *api.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	mode := change.Mode
+	if mode == s.inForce().Retry.Mode {
+		if change.For != "" {
+			return nil, api.Invalid(fmt.Sprintf("retries are %s by the configuration, so there is nothing that %s could end", mode, change.For),
+				"leave `for` out")
+		}
+		mode = "" // what the configuration says anyway
+	}
 	sites, err := s.concerned(c, change.Site)
 	if err != nil {
 		return nil, err
-	}
-	mode := change.Mode
-	if mode == s.inForce().Retry.Mode {
-		mode = "" // what the configuration says anyway
 	}
 	if change.Site == "" && c.Whole() {
 		s.clients.switches.SetRetry("", mode, until)

@@ -124,9 +124,10 @@ func TestPlacesAndRetriesAtRunTime(t *testing.T) {
 		"/places/nara": PlaceChange{State: "out"}, "/places/tokyo": PlaceChange{State: "up"},
 		"/places/osaka": PlaceChange{State: "out", For: "a while"}, "/places/tokyo?x": PlaceChange{State: "in", For: "1h"},
 		"/retry": RetryChange{Mode: "on"}, "/retry?a": RetryChange{Mode: "off", For: "-1h"}, "/retry?b": RetryChange{Mode: "off", For: "100000h"},
-		"/retry?c": RetryChange{Mode: "off", Site: "nosuch"},
+		"/retry?c": RetryChange{Mode: "off", Site: "nosuch"}, "/retry?d": RetryChange{Mode: "auto", For: "3s"},
+		"/retry?e": map[string]any{"mode": "off", "for": 3},
 	} {
-		if status, _, text := r.call("PUT", path, "", change); status != 404 && status != 422 {
+		if status, _, text := r.call("PUT", path, "", change); status != 404 && status != 422 || strings.Contains(text, "RetryChange") {
 			t.Errorf("%s %+v: %d %s", path, change, status, text)
 		}
 	}
