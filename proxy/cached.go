@@ -119,7 +119,7 @@ func (p *Proxy) contradicted(set *settings, f fetch, v found) bool {
 	}
 	closeEntry(e.Entry)
 	if e.record.kind == original {
-		return e.record.source != v.record.source
+		return !v.record.of(e.record)
 	}
 	return e.Meta.FetchStart.After(v.Meta.FetchStart)
 }

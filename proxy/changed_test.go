@@ -215,4 +215,21 @@ func TestEntriesOfTwoPictures(t *testing.T) {
 		r.want(r.get("/a.jpg", accepting(header.AVIF)), 200, made(header.AVIF, after), map[string]string{"X-Karui": "hit"})
 		r.want(r.get("/a.jpg", takesJPEG), 200, after, map[string]string{"X-Karui": "original"})
 	})
+	t.Run("one picture by two fetches", func(t *testing.T) {
+		r, converter := newTwoFormats(t)
+		r.origin.Set("/a.jpg", jpegAnswer(before, field("Cache-Control", "max-age=60")))
+		r.get("/a.jpg", accepting(header.AVIF))
+		r.idle()
+		e, f := stored(r, "avif")
+		other := *e.record
+		other.source++
+		r.proxy.put(f.form("avif"), e.Meta.FetchStart, e.Meta.Expires, &other, made(header.AVIF, before))
+		r.clock.passSeconds(61)
+		r.want(r.get("/a.jpg", accepting(header.AVIF)), 200, made(header.AVIF, before), map[string]string{"X-Karui": "stale"})
+		r.idle()
+		r.want(r.get("/a.jpg", accepting(header.AVIF)), 200, made(header.AVIF, before), map[string]string{"X-Karui": "hit"})
+		if n := converter.count(header.AVIF, before); n != 1 {
+			t.Errorf("%d conversions, want one", n)
+		}
+	})
 }

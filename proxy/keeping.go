@@ -76,7 +76,7 @@ func (p *Proxy) forget(f fetch, start time.Time) {
 // another picture goes, its original too: that of r may find no room.
 func (p *Proxy) supersede(set *settings, f fetch, r *record, start time.Time) {
 	for _, old := range p.known(f) {
-		if r.digest != (rules.Digest{}) && old.digest == r.digest {
+		if old.of(r) {
 			r.source = old.source
 			p.confirm(set, f, r, start)
 			return
@@ -126,7 +126,7 @@ func (p *Proxy) confirm(set *settings, f fetch, r *record, start time.Time) {
 			continue
 		}
 		closeEntry(e.Entry)
-		if e.record.source != r.source || !r.transformable {
+		if !e.record.of(r) || !r.transformable {
 			p.drop(key, before(start))
 			continue
 		}
@@ -136,10 +136,16 @@ func (p *Proxy) confirm(set *settings, f fetch, r *record, start time.Time) {
 	}
 }
 
+// of tells whether two entries are of one picture: of the same fetch, or of the same
+// bytes, which two fetches brought side by side.
+func (r *record) of(original *record) bool {
+	return r.source == original.source || r.digest != (rules.Digest{}) && r.digest == original.digest
+}
+
 // follow gives the record of a variant or marker the life and fields of its original.
 func (r *record) follow(original *record, path string, format header.Format) *record {
 	next := *r
-	next.freshness = original.freshness
+	next.source, next.freshness = original.source, original.freshness
 	if r.kind == variant {
 		next.header = variantFields(original.header, path, format)
 	}
@@ -157,11 +163,11 @@ func (p *Proxy) align(f fetch, held found) bool {
 		}
 		closeEntry(e.Entry)
 		switch {
-		case e.record.source != held.record.source && e.Meta.FetchStart.After(held.Meta.FetchStart):
+		case !e.record.of(held.record) && e.Meta.FetchStart.After(held.Meta.FetchStart):
 			return false
-		case e.record.source != held.record.source:
+		case !e.record.of(held.record):
 			p.drop(f.form(format.String()), before(held.Meta.FetchStart))
-		case e.record.freshness != held.record.freshness:
+		case e.record.source != held.record.source, e.record.freshness != held.record.freshness:
 			p.stored(p.store.Update(e.Entry, cache.Meta{
 				FetchStart: held.Meta.FetchStart, Expires: held.Meta.Expires,
 				Attributes: e.record.follow(held.record, f.key.Path, format).encode(),

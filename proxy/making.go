@@ -117,7 +117,7 @@ func (j *job) fromStore(f header.Format, r *record) bool {
 		return false
 	}
 	defer closeEntry(e.Entry)
-	if e.record.source != r.source || j.p.lapsed(e.record) || j.again && e.record.level > 0 {
+	if !e.record.of(r) || j.p.lapsed(e.record) || j.again && e.record.level > 0 {
 		return false
 	}
 	if e.record.kind == marker {
