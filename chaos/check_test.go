@@ -201,6 +201,11 @@ func TestEmptyRunsAreNotGood(t *testing.T) {
 	if found := full().emptiness(); len(found) > 0 {
 		t.Errorf("a full run: %q", found)
 	}
+	outages := full()
+	outages.Faults[0].Name, outages.Excluded = "outage", 300
+	if found := outages.emptiness(); len(found) > 0 {
+		t.Errorf("a run of outages: %q", found)
+	}
 	for name, change := range map[string]func(*Report){
 		"no faults": func(r *Report) { r.Faults = nil }, "few requests": func(r *Report) { r.Requests = 99 },
 		"no variants": func(r *Report) { r.Variants = nil }, "no HEAD": func(r *Report) { r.Kinds["head"] = 0 },
@@ -208,6 +213,9 @@ func TestEmptyRunsAreNotGood(t *testing.T) {
 		"no swap":         func(r *Report) { r.Faults = append(r.Faults, faultSummary{Name: "api-slow", Count: leastAway}) },
 		"no worker hit":   func(r *Report) { r.Faults = append(r.Faults, faultSummary{Name: "kill-workers", Count: 2}) },
 		"mostly excluded": func(r *Report) { r.Excluded = 300 },
+		"hardly anything but outages, and more than that excluded": func(r *Report) {
+			r.Faults[0].Name, r.Excluded = "outage", 600
+		},
 	} {
 		r := full()
 		change(r)
