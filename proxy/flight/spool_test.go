@@ -225,6 +225,24 @@ func TestDeclaredBodyIsNotCopied(t *testing.T) {
 	}
 }
 
+// Whoever keeps a small body for long keeps no chunk that is many times as large.
+func TestSmallBodyLeavesItsChunk(t *testing.T) {
+	g := newGroup(t, Options{})
+	data := noise(2000)
+	h := closing(t, g.Join(t.Context(), "k", Request{Fetch: body(data, false), Shareable: shareable}))
+	whole, err := h.Flight().Whole(t.Context(), firstChunk)
+	if err != nil || !bytes.Equal(whole, data) {
+		t.Fatalf("%d bytes, %v", len(whole), err)
+	}
+	prefix, err := h.Prefix(t.Context(), 1000)
+	if err != nil || unsafe.SliceData(prefix) == unsafe.SliceData(whole) {
+		t.Errorf("the body is a piece of its chunk of %d bytes (%v)", firstChunk, err)
+	}
+	if again, err := h.Flight().Whole(t.Context(), firstChunk); err != nil || unsafe.SliceData(again) != unsafe.SliceData(whole) {
+		t.Error("copied twice")
+	}
+}
+
 type writeFunc func([]byte) (int, error)
 
 func (f writeFunc) Write(p []byte) (int, error) { return f(p) }

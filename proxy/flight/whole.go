@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -85,7 +86,7 @@ func (s *spool) assembled(ctx context.Context) ([]byte, error) {
 	}
 	s.mu.Unlock()
 	if int64(len(whole)) == size {
-		return whole, nil
+		return s.fitted(whole), nil
 	}
 	charge := min(size, s.store.assemble)
 	if err := s.store.assembly.Acquire(ctx, charge); err != nil {
@@ -100,6 +101,19 @@ func (s *spool) assembled(ctx context.Context) ([]byte, error) {
 	s.whole, s.charged = whole, charge
 	s.mu.Unlock()
 	return whole, nil
+}
+
+// fitted gives a body that lies in one piece in memory of about its own size. Who gets
+// it may keep it for long, as a cache does: a small body would hold on to the whole
+// chunk that it was read into, and nobody could see that from the slice.
+func (s *spool) fitted(whole []byte) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.whole != nil || len(s.parts) == 0 || cap(s.parts[0].data)-len(whole) <= len(whole)/8+512 {
+		return whole
+	}
+	s.whole = bytes.Clone(whole) // a chunk's worth at most: charged with the chunk
+	return s.whole
 }
 
 // forgetWhole gives the memory of assembled back. The lock is held.
