@@ -4,8 +4,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 
+	"karui/internal/logging"
 	"karui/internal/origintest"
 )
 
@@ -33,6 +36,34 @@ func BenchmarkHit(b *testing.B) {
 				r.proxy.ServeHTTP(&discard{h: http.Header{}}, req)
 			}
 		})
+	}
+}
+
+// BenchmarkHitLogged is BenchmarkHit with a line of the access log for each request,
+// as the server writes it.
+func BenchmarkHitLogged(b *testing.B) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	queue := logging.NewQueue(null, logging.QueueSize)
+	r := newRig(b, func(_ *rig, o *Options) { o.Access = logging.NewAccess(queue) })
+	r.origin.Set("/photos/a.jpg", origintest.Image("image/jpeg", photo(b, 400, 1)))
+	r.warm("/photos/a.jpg")
+	req := httptest.NewRequest(http.MethodGet, "/photos/a.jpg", nil)
+	req.Host = "www.example.com"
+	req.Header.Set("Accept", takesWebP[len("Accept: "):])
+	req.Header.Set("X-Amz-Cf-Id", strings.Repeat("x", 56))
+	b.ReportAllocs()
+	for b.Loop() {
+		r.proxy.ServeHTTP(&discard{h: http.Header{}}, req)
+	}
+	if err := queue.Close(b.Context()); err != nil && b.Context().Err() == nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(queue.Dropped())/float64(b.N), "dropped/op")
+	if err := null.Close(); err != nil {
+		b.Fatal(err)
 	}
 }
 

@@ -134,7 +134,7 @@ func (p *Proxy) makes(s *site, format header.Format) bool {
 func storedReply(e found, format header.Format) reply {
 	return reply{
 		status: http.StatusOK, header: e.record.header, etag: e.record.etag, conditional: true,
-		saved: e.record.saved, variant: format, size: e.Size(), body: e,
+		saved: e.record.saved, variant: format, dialled: e.record.level, size: e.Size(), body: e,
 	}
 }
 

@@ -35,8 +35,18 @@ type exchange struct {
 	status int
 	bytes  int64
 	saved  int64
-	// variant is the format of a variant, Unknown for any other answer.
+	// variant is the format of a variant, Unknown for any other answer, and dialled
+	// the level of the dial that it was made at.
 	variant header.Format
+	dialled int
+	// kept says why the original is answered for good, "" where it is not.
+	kept convert.Code
+	// firstByte is how long the head of the answer took; zero while there is none.
+	firstByte time.Duration
+	// place is the origin's place that answered or failed, and tries is how often
+	// origins were asked; zero where none was.
+	place string
+	tries int
 	// begun is whether the head of an answer may have left.
 	begun bool
 	// unlogged requests are health checks: nobody wants to read them.
@@ -55,6 +65,7 @@ type reply struct {
 	// saved and variant are for an answer with a variant.
 	saved   int64
 	variant header.Format
+	dialled int
 	// kept says why the original is answered for good.
 	kept convert.Code
 	// conditional replies heed If-None-Match, Range and If-Range.
@@ -140,7 +151,7 @@ func (x *exchange) send(rep reply) {
 		h["Content-Length"] = lines.of(strconv.FormatInt(rep.size, 10))
 	}
 
-	x.did, x.saved, x.variant = rep.did, rep.saved, rep.variant
+	x.did, x.saved, x.variant, x.dialled, x.kept = rep.did, rep.saved, rep.variant, rep.dialled, rep.kept
 	if body == nil || x.r.Method == http.MethodHead {
 		x.head(status)
 		return
@@ -176,9 +187,23 @@ func (l *fieldLines) of(value string) []string {
 
 // head sends the status and the fields.
 func (x *exchange) head(status int) {
-	x.timed()
-	x.status, x.begun = status, true
+	x.begin(status)
 	x.w.WriteHeader(status)
+}
+
+// begin notes that an answer begins.
+func (x *exchange) begin(status int) {
+	x.timed()
+	x.status, x.begun, x.firstByte = status, true, time.Since(x.start)
+}
+
+// cameFrom notes the place of the origin that gave the answer, or that failed.
+func (x *exchange) cameFrom(head *origin.Head, err error) {
+	if head != nil {
+		x.place, x.tries = head.Place, head.Tries
+	} else if e, ok := errors.AsType[*origin.Error](err); ok {
+		x.place, x.tries = e.Place, e.Tries
+	}
 }
 
 // timed says that the first byte is here.
@@ -203,7 +228,7 @@ func (x *exchange) sendArriving(status int, body io.WriterTo) {
 	case err == nil:
 		err = h.send()
 	case !h.sent:
-		x.saved, x.variant = 0, header.Unknown
+		x.saved, x.variant, x.dialled, x.kept = 0, header.Unknown, 0, ""
 		x.unreachable(err)
 		return
 	}
@@ -263,8 +288,7 @@ func (x *exchange) plain(status int, extra http.Header, text string) {
 		h["Vary"] = []string{"Accept"}
 	}
 	x.closeIfNeeded(h)
-	x.timed()
-	x.status, x.begun = status, true
+	x.begin(status)
 	x.w.WriteHeader(status)
 	if x.r.Method != http.MethodHead {
 		n, _ := io.WriteString(x.w, text) // a viewer that left needs no text

@@ -18,6 +18,7 @@ import (
 // fromFlight answers from a fetch that is under way.
 func (x *exchange) fromFlight(f fetch, wanted []header.Format, h *flight.Handle, head *origin.Head, err error) {
 	defer h.Close()
+	x.cameFrom(head, err)
 	switch {
 	case errors.Is(err, flight.ErrNotShared):
 		x.alone(f)
@@ -205,7 +206,7 @@ func failed(f *flight.Flight) error {
 func variantReply(made result, did outcome, cacheControl string) reply {
 	return reply{
 		status: http.StatusOK, header: made.record.header, etag: made.record.etag, conditional: true,
-		did: did, cacheControl: cacheControl, saved: made.record.saved, variant: made.format, size: int64(len(made.body)),
+		did: did, cacheControl: cacheControl, saved: made.record.saved, variant: made.format, dialled: made.record.level, size: int64(len(made.body)),
 		body: inMemory(made.body),
 	}
 }

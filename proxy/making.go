@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"karui/convert"
 	"karui/convert/header"
@@ -135,7 +136,11 @@ func (j *job) fromStore(f header.Format, r *record) bool {
 // convert makes one format at a level of the dial, and writes up and stores what
 // came of it.
 func (j *job) convert(ctx context.Context, f header.Format, body []byte, r *record, n int, level *dial.Level) {
+	began := time.Now()
 	made, err := j.p.convert.Convert(ctx, body, j.fetch.site.options([]header.Format{f}, level))
+	if err == nil && made.Decision.Code == convert.Converted {
+		j.p.metrics.making.WithLabelValues(f.String()).Observe(time.Since(began).Seconds())
+	}
 	switch {
 	case err != nil:
 		j.note(r, convert.Outcome{Format: f, Decision: convert.Decide(convert.Unavailable, err.Error())})

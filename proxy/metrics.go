@@ -16,6 +16,8 @@ import (
 type metrics struct {
 	requests    *prometheus.CounterVec
 	duration    *prometheus.HistogramVec
+	firstByte   *prometheus.HistogramVec
+	making      *prometheus.HistogramVec
 	sent        prometheus.Counter
 	saved       *prometheus.CounterVec
 	fetches     *prometheus.CounterVec
@@ -26,8 +28,8 @@ type metrics struct {
 	moves       *prometheus.CounterVec
 	remade      prometheus.Counter
 
-	// times are the children of duration that were in use.
-	times sync.Map // outcome to prometheus.Observer
+	// times are the children of duration and firstByte that were in use.
+	times sync.Map // outcome to *observers
 	mu    sync.Mutex
 	sites map[string]*counts
 	// none counts requests that belong to no site.
@@ -47,6 +49,16 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Help:    "Time from a request's head to the end of its answer, by what was answered.",
 			Buckets: []float64{.001, .005, .025, .1, .3, 1, 3, 10, 60},
 		}, []string{"outcome"}),
+		firstByte: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "karui", Name: "response_first_byte_seconds",
+			Help:    "Time from a request's head to the first byte of its answer, by what was answered.",
+			Buckets: []float64{.001, .005, .025, .1, .3, 1, 3, 8},
+		}, []string{"outcome"}),
+		making: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "karui", Name: "conversion_seconds",
+			Help:    "Time from wanting a variant to having it, waiting for a worker included, by format.",
+			Buckets: []float64{.03, .1, .3, 1, 3, 10, 30},
+		}, []string{"format"}),
 		sent: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "karui", Name: "sent_bytes_total", Help: "Bytes of bodies sent to viewers.",
 		}),
@@ -62,7 +74,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Namespace: "karui", Name: "variants_remade_total", Help: "Variants of a dial level above 0 that were begun to be made again at level 0.",
 		}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.sent, m.saved, m.fetches, m.conversions, m.active, m.pings, m.variants, m.moves, m.remade)
+	registry.MustRegister(m.requests, m.duration, m.sent, m.saved, m.fetches, m.conversions, m.active, m.pings, m.variants, m.moves, m.remade, m.firstByte, m.making)
 	m.none = m.of("")
 	return m
 }
@@ -76,16 +88,22 @@ func (m *metrics) answered(x *exchange, took time.Duration) {
 	if x.variant != header.Unknown && x.bytes > 0 {
 		c.sent(x.variant, x.saved)
 	}
-	m.took(x.did).Observe(took.Seconds())
+	o := m.observers(x.did)
+	o.duration.Observe(took.Seconds())
+	if x.begun {
+		o.firstByte.Observe(x.firstByte.Seconds())
+	}
 	m.sent.Add(float64(x.bytes))
 }
 
-// took gives the histogram of one outcome.
-func (m *metrics) took(did outcome) prometheus.Observer {
+// observers are the histograms of one outcome.
+type observers struct{ duration, firstByte prometheus.Observer }
+
+func (m *metrics) observers(did outcome) *observers {
 	if known, ok := m.times.Load(did); ok {
-		return known.(prometheus.Observer) //nolint:errcheck,forcetypeassert // nothing else is stored
+		return known.(*observers) //nolint:errcheck,forcetypeassert // nothing else is stored
 	}
-	o := m.duration.WithLabelValues(string(did))
+	o := &observers{m.duration.WithLabelValues(string(did)), m.firstByte.WithLabelValues(string(did))}
 	m.times.Store(did, o)
 	return o
 }

@@ -43,6 +43,7 @@ func (x *exchange) passThrough() {
 		return
 	}
 	defer response.Body.Close()
+	x.cameFrom(&response.Head, nil)
 	x.stream(response)
 }
 
@@ -126,6 +127,9 @@ func (x *exchange) unreachable(err error) {
 		// The viewer left; nobody reads what is said here.
 		x.did = didAbort
 		panic(http.ErrAbortHandler)
+	}
+	if x.tries == 0 {
+		x.cameFrom(nil, err)
 	}
 	var panicked *flight.PanicError
 	switch {

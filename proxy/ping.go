@@ -116,6 +116,22 @@ func (g *pinger) well() bool {
 	return ok
 }
 
+// pong gives what the ping answers with, or why it answers 503.
+func (p *Proxy) pong(set *settings) ([]byte, reason) {
+	if p.draining() {
+		return nil, becauseDrain
+	}
+	now := p.now()
+	if since, why := p.stressed(now); !since.IsZero() && now.Sub(since) >= set.stressAfter {
+		return nil, why
+	}
+	body, ok := p.ping.answer()
+	if !ok {
+		return nil, becausePing
+	}
+	return body, ""
+}
+
 // answerPing answers a health check.
 func (x *exchange) answerPing() {
 	if x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
@@ -123,18 +139,9 @@ func (x *exchange) answerPing() {
 		x.did = didRefuse
 		return
 	}
-	if x.p.draining() {
-		x.unavailable(becauseDrain)
-		return
-	}
-	now := x.p.now()
-	if since, why := x.p.stressed(now); !since.IsZero() && now.Sub(since) >= x.set.stressAfter {
+	body, why := x.p.pong(x.set)
+	if why != "" {
 		x.unavailable(why)
-		return
-	}
-	body, ok := x.p.ping.answer()
-	if !ok {
-		x.unavailable(becausePing)
 		return
 	}
 	h := http.Header{

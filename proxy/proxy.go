@@ -21,7 +21,6 @@ package proxy
 import (
 	"context"
 	"log/slog"
-	"math"
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
@@ -67,8 +66,8 @@ type Options struct {
 	Cache    *cache.Cache
 	Convert  Converter
 	Log      *slog.Logger
-	// Access gets one line for each request, where the settings ask for it. nil
-	// means Log.
+	// Access gets one record for each request, where the settings ask for it; its
+	// level is not asked for. nil means Log.
 	Access   *slog.Logger
 	Registry prometheus.Registerer
 	// Tally counts what was answered well; nil for nobody.
@@ -205,27 +204,6 @@ func (x *exchange) finish() {
 		x.breakOff()
 		panic(http.ErrAbortHandler)
 	}
-}
-
-// logAccess writes the line of the access log.
-func (x *exchange) logAccess(took time.Duration) {
-	if !x.set.accessLog || x.unlogged {
-		return
-	}
-	id := ""
-	if x.site != nil {
-		id = x.site.config.ID
-	}
-	x.p.access.LogAttrs(context.Background(), slog.LevelInfo, "request",
-		slog.String("method", x.r.Method),
-		slog.String("site", id),
-		slog.String("path", x.target.Path),
-		slog.Int("status", x.status),
-		slog.Int64("bytes", x.bytes),
-		slog.String("outcome", string(x.did)),
-		slog.Float64("duration_ms", math.Round(took.Seconds()*1e6)/1e3),
-		slog.String("cf_id", x.r.Header.Get("X-Amz-Cf-Id")),
-	)
 }
 
 // complain logs what an operator should know, but not a thousand times a second.

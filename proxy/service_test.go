@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -205,44 +204,6 @@ func TestReload(t *testing.T) {
 	r.proxy.Reload(next)
 	r.want(r.get("/a.jpg", takesWebP), 503, nil, unavailable("secret"))
 	r.want(r.get("/a.jpg", takesWebP, "X-Karui-Key: s"), 200, webp(jpg), map[string]string{"X-Karui": "hit"})
-}
-
-func TestAccessLog(t *testing.T) {
-	var written lines
-	r := newRig(t, func(_ *rig, o *Options) { o.Access = slog.New(slog.NewJSONHandler(&written, nil)) })
-	jpg := photo(t, 64, 1)
-	r.origin.Set("/a.jpg", jpegAnswer(jpg))
-	r.get("/a.jpg?secret=1", takesJPEG, "X-Amz-Cf-Id: id-1")
-	r.get("/.karui/ping.jpg")
-	r.idle()
-	r.server.Close()
-	all := strings.Split(strings.TrimSpace(written.String()), "\n")
-	if len(all) != 1 {
-		t.Fatalf("%d lines, want one: pings are left out\n%s", len(all), written.String())
-	}
-	var got map[string]any
-	if err := json.Unmarshal([]byte(all[0]), &got); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]any{
-		"method": "GET", "site": "shop", "path": "/a.jpg", "status": 200.0, "bytes": float64(len(jpg)), "outcome": "original", "cf_id": "id-1",
-	} {
-		if got[name] != want {
-			t.Errorf("%s: %v, want %v", name, got[name], want)
-		}
-	}
-}
-
-func TestAccessLogOff(t *testing.T) {
-	var written lines
-	r := newRig(t, withSettings(func(s *Settings) { s.AccessLog = false }), func(_ *rig, o *Options) {
-		o.Access = slog.New(slog.NewJSONHandler(&written, nil))
-	})
-	r.get("/a.css")
-	r.server.Close()
-	if written.String() != "" {
-		t.Errorf("logged: %s", written.String())
-	}
 }
 
 func TestMetrics(t *testing.T) {

@@ -14,6 +14,8 @@ var (
 	dialPinned = strainDesc("dial_pinned", "1 while an operator holds the dial.", "site")
 	shedding   = strainDesc("shedding", "1 while requests are turned away: group is all, hits, or misses of the site.", "reason", "group", "site")
 	shedRatio  = strainDesc("shed_ratio", "Share of a site's requests that operators turn away, 0 to 1.", "site")
+	pingUp     = strainDesc("ping_up", "1 while the ping answers 200, 0 while it answers 503: what the watchdog goes by.")
+	draining   = strainDesc("draining", "1 while the process ends and new requests are turned away.")
 	firstByte  = strainDesc("first_byte_seconds", "Mean time to the first byte that stress.latency is compared with; group is all, hits, or misses of the site.", "group", "site")
 )
 
@@ -23,7 +25,7 @@ func strainDesc(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (strainCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{dialLevel, dialPinned, shedding, shedRatio, firstByte} {
+	for _, d := range []*prometheus.Desc{dialLevel, dialPinned, shedding, shedRatio, firstByte, pingUp, draining} {
 		out <- d
 	}
 }
@@ -34,6 +36,9 @@ func (c strainCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	truth := map[bool]float64{true: 1}
+	_, trouble := c.p.pong(c.p.set.Load())
+	gauge(pingUp, truth[trouble == ""])
+	gauge(draining, truth[c.p.draining()])
 	status := c.p.dial.Status()
 	gauge(dialLevel, float64(status.Level), "")
 	gauge(dialPinned, truth[status.Mode == "pinned"], "")

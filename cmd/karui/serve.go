@@ -97,8 +97,9 @@ func (s *serving) run(cmd *cobra.Command, _ []string) error {
 			}
 			return again.Value, nil
 		},
-		Hangup: hangup,
-		Log:    cmd.ErrOrStderr(),
+		Hangup:  hangup,
+		Log:     cmd.ErrOrStderr(),
+		Version: version,
 		Started: func(public, _ net.Addr) {
 			if s.sample {
 				hello.Go(func() { greet(ctx, cmd.OutOrStdout(), s.origin, reachable(public), greeting) })

@@ -20,6 +20,7 @@ type collector struct {
 	flights func() flight.Stats
 	places  func() []origin.PlacesStatus
 	success func() success.Snapshot
+	self    func() self
 }
 
 // desc is one metric of the collector.
@@ -45,6 +46,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	c.collectPool(counter, gauge)
 	collectPlaces(c.places(), counter, gauge)
 	collectSuccess(c.success(), gauge)
+	collectSelf(c.self(), counter, gauge)
 	f := c.flights()
 	gauge(describe("flights", "Shared fetches that can be joined, those that are being converted included."), float64(f.Flights))
 	gauge(describe("flight_viewers", "Viewers of shared fetches."), float64(f.Viewers))

@@ -66,6 +66,7 @@ func full(places func() []origin.PlacesStatus) collector {
 			}
 		},
 		flights: func() flight.Stats { return flight.Stats{} },
+		self:    func() self { return self{} },
 		places: func() []origin.PlacesStatus {
 			all := places()
 			for i := range all {

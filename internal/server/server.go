@@ -44,8 +44,10 @@ type Options struct {
 	// it cannot change.
 	Reload func() (Config, error)
 	Hangup <-chan os.Signal
-	// Log gets JSON lines.
+	// Log gets JSON lines, those of the access log among them.
 	Log io.Writer
+	// Version is what metrics name as karui's; empty for "unknown".
+	Version string
 	// Started is told the addresses once both listeners answer; nil for nobody.
 	Started func(public, admin net.Addr)
 	// ConvertOptions are for the pool of workers.
@@ -83,10 +85,13 @@ type server struct {
 	// quarantined is what the quarantine's file says, nil where it could not be written.
 	quarantined []byte
 	success     *success.Ledger
-	cache       *cache.Cache
-	pool        *convert.Pool
-	proxy       *proxy.Proxy
-	registry    *prometheus.Registry
+	// lines are those of the access log, nil where it is written with all else.
+	lines    *logging.Queue
+	reloaded reloads
+	cache    *cache.Cache
+	pool     *convert.Pool
+	proxy    *proxy.Proxy
+	registry *prometheus.Registry
 	// register is the registry, or what a test puts before it.
 	register prometheus.Registerer
 }
@@ -97,7 +102,9 @@ func Run(ctx context.Context, o Options) error {
 	s := &server{options: o, began: time.Now(), config: o.Config, level: &slog.LevelVar{}, registry: prometheus.NewRegistry(), quarantined: []byte{}}
 	s.register = s.registry
 	s.level.Set(s.config.Log.SlogLevel())
-	s.log = logging.New(o.Log, s.level)
+	sink := logging.Shared(o.Log)
+	s.log = logging.New(sink, s.level)
+	s.reloaded.note(s.began, nil)
 
 	public, err := listen(ctx, "listen", s.config.Listen)
 	if err != nil {
@@ -107,6 +114,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return errors.Join(err, public.Close())
 	}
+	// Nobody who is answered waits for whoever takes the log.
+	s.lines = logging.NewQueue(sink, logging.QueueSize)
+	defer s.endAccessLog()
 	if err := s.build(); err != nil {
 		return errors.Join(err, public.Close(), private.Close())
 	}
@@ -158,12 +168,12 @@ func (s *server) build() (err error) {
 	}
 	s.register.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.proxy = proxy.New(proxy.Options{
-		Settings: settings, Cache: s.cache, Convert: s.pool, Log: s.log, Registry: s.register,
+		Settings: settings, Cache: s.cache, Convert: s.pool, Log: s.log, Access: s.accessLog(), Registry: s.register,
 		SpoolDir: s.spoolDir(), Tally: s.success, Load: s.load, Volumes: s.volumes,
 	})
 	s.restoreSwitches()
 	s.restoreQuarantine()
-	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status, success: s.success.Snapshot})
+	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status, success: s.success.Snapshot, self: s.self})
 	return nil
 }
 
@@ -336,6 +346,7 @@ func (s *server) reload() {
 	}
 	next, err := s.options.Reload()
 	if err != nil {
+		s.reloaded.note(time.Now(), err)
 		s.log.Error("the configuration cannot be used and stays as it was", "error", err)
 		return
 	}
@@ -345,6 +356,7 @@ func (s *server) reload() {
 	next.Listen, next.Admin, next.Cache, next.Convert = s.config.Listen, s.config.Admin, s.config.Cache, s.config.Convert
 	next.Cluster, next.Disk, next.Limits = s.config.Cluster, s.config.Disk, s.config.Limits
 	settings, closeOld, err := s.clients.build(next)
+	s.reloaded.note(time.Now(), err)
 	if err != nil {
 		s.log.Error("the configuration cannot be used and stays as it was", "error", err)
 		return

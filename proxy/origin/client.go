@@ -209,7 +209,7 @@ func (c *Client) do(ctx context.Context, r Request, a allowance) (*Response, err
 		}
 	}
 	if failure != nil {
-		failure.Place = c.name
+		failure.Place, failure.Tries = c.name, 1
 		cancel(nil)
 		_ = resp.Body.Close() // the connection is of no further use
 		return nil, failure
@@ -290,7 +290,7 @@ func (c *Client) answer(resp *http.Response, start time.Time) (*Response, error)
 	}
 	endToEnd(resp.Header)
 	return &Response{Head: Head{
-		Status: resp.StatusCode, Header: resp.Header, Length: resp.ContentLength, Framing: framing, Start: start,
+		Status: resp.StatusCode, Header: resp.Header, Length: resp.ContentLength, Framing: framing, Start: start, Place: c.name, Tries: 1,
 	}}, nil
 }
 

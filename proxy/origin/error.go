@@ -78,6 +78,8 @@ func (k Kind) String() string {
 type Error struct {
 	Kind  Kind
 	Place string // the place's name, "" if it has none
+	// Tries is how often places were asked; 0 for none.
+	Tries int
 	// Detail says in words what happened.
 	Detail string
 	cause  error
@@ -104,6 +106,7 @@ func afterAnother(err error, place string, first error, status int) error {
 		return err
 	}
 	both := *second
+	both.Tries++
 	if first != nil {
 		both.Detail += "; before that " + first.Error()
 	} else {
@@ -144,7 +147,7 @@ var (
 // context, whose cause tells a limit from a caller that left.
 func (c *Client) failure(ctx context.Context, err error) *Error {
 	kind, detail, cause := classify(context.Cause(ctx), err)
-	return &Error{Kind: kind, Place: c.name, Detail: detail, cause: cause}
+	return &Error{Kind: kind, Place: c.name, Tries: 1, Detail: detail, cause: cause}
 }
 
 // classify is the decision behind failure. cause is nil while the fetch's

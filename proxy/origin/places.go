@@ -176,6 +176,8 @@ func (p *Places) Do(ctx context.Context, r Request) (*Response, error) {
 	resp, _, err = p.try(ctx, to, r, whole, false)
 	if err != nil {
 		err = afterAnother(err, p.places[at.place].name, failed, status)
+	} else {
+		resp.Tries = 2
 	}
 	return resp, err
 }

@@ -47,6 +47,10 @@ type Head struct {
 	// Start is the instant before the request was sent: what is stored from this
 	// answer is as old as that.
 	Start time.Time
+	// Place is the name of the place that answered, "" if it has none. Tries is how
+	// often places were asked for this answer; 0 for one that came from elsewhere.
+	Place string
+	Tries int
 }
 
 // Response is an answer. Its Body must be closed, also for HEAD and after an
