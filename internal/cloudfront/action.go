@@ -20,6 +20,7 @@ const (
 	actionUpdateDistribution    = "UpdateDistribution"
 	actionCreateInvalidation    = "CreateInvalidation"
 	actionGetInvalidation       = "GetInvalidation"
+	actionListInvalidations     = "ListInvalidations"
 	actionGetCachePolicy        = "GetCachePolicy"
 	actionAssumeRole            = "AssumeRole"
 	actionGetCallerIdentity     = "GetCallerIdentity"
@@ -129,6 +130,8 @@ func routeCloudFront(method, path string) (action, *failure) {
 		a.name, a.handle = actionUpdateDistribution, (*Double).updateDistribution
 	case "POST distribution/{id}/invalidation":
 		a.name, a.handle = actionCreateInvalidation, (*Double).createInvalidation
+	case "GET distribution/{id}/invalidation":
+		a.name, a.handle = actionListInvalidations, (*Double).listInvalidations
 	case "GET distribution/{id}/invalidation/{id}":
 		a.name, a.handle = actionGetInvalidation, (*Double).getInvalidation
 	case "GET cache-policy/{id}":

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -166,8 +168,10 @@ func TestInvalidation(t *testing.T) {
 			t.Error("the same reference and paths made two invalidations")
 		}
 		_, err = create("a", "/other")
-		wantCode(t, err, "InvalidArgument", "caller reference")
-		for _, bad := range []string{"images/*", "/a*b", "/a b"} {
+		wantCode(t, err, "InvalidationBatchAlreadyExists", "caller reference")
+		for _, bad := range []string{
+			"images/*", "/a*b", "/a b", "/~a", "/%7Ea", "/%7ea", "/a**", "/caf\u00e9", "/a[1]", "/a{", "/a\\b", "/a#b", "/" + strings.Repeat("x", 4000),
+		} {
 			_, err = create("bad"+bad, bad)
 			wantCode(t, err, "InvalidArgument", "invalid invalidation paths")
 		}
@@ -194,6 +198,66 @@ func TestInvalidation(t *testing.T) {
 		if list := l.Invalidations(shopID); len(list) != 2 || len(list[1].Paths) != 15 {
 			t.Errorf("the data plane sees %+v", list)
 		}
+		// What was made already takes nothing of the quotas when it is sent again.
+		_, err = create("many", many...)
+		l.must(err)
+		// Paths without a star have a quota of their own.
+		exact := make([]string, 3000)
+		for i := range exact {
+			exact[i] = fmt.Sprintf("/images/%d.jpg?v=(1),'!$&@+", i)
+		}
+		_, err = create("exact", exact...)
+		l.must(err)
+		_, err = create("one more", "/images/x.jpg")
+		wantCode(t, err, "TooManyInvalidationsInProgress", "")
+		_, err = create("too large", append(exact, many[:]...)...)
+		wantCode(t, err, "TooManyInvalidationsInProgress", "")
+		_, err = create("far too large", append(exact, exact...)...)
+		wantCode(t, err, "BatchTooLarge", "")
+	})
+}
+
+func TestListInvalidations(t *testing.T) {
+	inLab(t, Options{InvalidationDelay: time.Minute}, func(ctx context.Context, l *lab) {
+		cf := l.cloudfront()
+		list := func(marker *string, most *int32) *types.InvalidationList {
+			out, err := cf.ListInvalidations(ctx, &sdk.ListInvalidationsInput{DistributionId: aws.String(shopID), Marker: marker, MaxItems: most})
+			l.must(err)
+			return out.InvalidationList
+		}
+		if none := list(nil, nil); *none.Quantity != 0 || *none.IsTruncated {
+			t.Errorf("%+v", none)
+		}
+		var made []string
+		for i := range 5 {
+			out, err := cf.CreateInvalidation(ctx, &sdk.CreateInvalidationInput{
+				DistributionId: aws.String(shopID),
+				InvalidationBatch: &types.InvalidationBatch{
+					CallerReference: aws.String(fmt.Sprint(i)), Paths: &types.Paths{Quantity: aws.Int32(1), Items: []string{"/a"}},
+				},
+			})
+			l.must(err)
+			made = append([]string{*out.Invalidation.Id}, made...)
+			pass(20 * time.Second)
+		}
+		var seen, status []string
+		page := list(nil, aws.Int32(2))
+		for {
+			for _, i := range page.Items {
+				seen, status = append(seen, *i.Id), append(status, *i.Status)
+			}
+			if !*page.IsTruncated {
+				break
+			}
+			page = list(page.NextMarker, aws.Int32(2))
+		}
+		if !slices.Equal(seen, made) || strings.Join(status, " ") != "InProgress InProgress Completed Completed Completed" {
+			t.Errorf("%v %v, want %v", seen, status, made)
+		}
+		_, err := cf.ListInvalidations(ctx, &sdk.ListInvalidationsInput{DistributionId: aws.String(shopID), Marker: aws.String("I404")})
+		wantCode(t, err, "InvalidArgument", "Marker")
+		_, err = cf.ListInvalidations(ctx, &sdk.ListInvalidationsInput{DistributionId: aws.String("E404")})
+		wantCode(t, err, "NoSuchDistribution", "")
 	})
 }
 

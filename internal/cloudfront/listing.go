@@ -3,6 +3,7 @@ package cloudfront
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,15 +19,24 @@ var summaryParts = []string{
 	"Restrictions", "WebACLId", "HttpVersion", "IsIPV6Enabled", "Staging",
 }
 
+// pageSize reads MaxItems.
+func pageSize(query url.Values) (int, *failure) {
+	text := query.Get("MaxItems")
+	if text == "" {
+		return defaultPage, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > defaultPage {
+		return 0, invalidArgument("The parameter MaxItems is %q, expected 1 to %d.", text, defaultPage)
+	}
+	return n, nil
+}
+
 func (d *Double) listDistributions(c *call) (reply, *failure) {
 	query := c.r.URL.Query()
-	limit := defaultPage
-	if text := query.Get("MaxItems"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > defaultPage {
-			return reply{}, invalidArgument("The parameter MaxItems is %q, expected 1 to %d.", text, defaultPage)
-		}
-		limit = n
+	limit, fail := pageSize(query)
+	if fail != nil {
+		return reply{}, fail
 	}
 	marker := query.Get("Marker")
 	d.mu.Lock()

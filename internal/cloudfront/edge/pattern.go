@@ -103,10 +103,37 @@ func cachedMethod(b cloudfront.Behavior, method string) bool {
 
 // invalidated tells whether an invalidation path covers an object's path with
 // its keyed query. Documented: case counts, * stands at the end only, and a query
-// that is forwarded has to be named or covered by the *.
+// that is forwarded has to be named or covered by the *. Concluded: since an
+// invalidation can only name what is unsafe or outside ASCII encoded, an object that
+// was asked for without encoding is known in the same form; the two ways of writing
+// the digits of an escape are not the same.
 func invalidated(pattern, target string) bool {
+	target = encodeUnsafe(target)
 	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
 		return strings.HasPrefix(target, prefix)
 	}
 	return pattern == target
+}
+
+// encodeUnsafe encodes what RFC 1738 calls unsafe, and what is outside ASCII, but
+// for what is encoded already.
+func encodeUnsafe(target string) string {
+	const upper = "0123456789ABCDEF"
+	plain := func(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte("\"<>#{}|\\^[]`", c) < 0 }
+	i := 0
+	for i < len(target) && plain(target[i]) {
+		i++
+	}
+	if i == len(target) {
+		return target
+	}
+	var b strings.Builder
+	for i := range len(target) {
+		if c := target[i]; plain(c) {
+			b.WriteByte(c)
+		} else {
+			b.WriteString("%" + string(upper[c>>4]) + string(upper[c&15]))
+		}
+	}
+	return b.String()
 }

@@ -63,3 +63,22 @@ func FuzzNormalPath(f *testing.F) {
 		}
 	})
 }
+
+func TestInvalidatedUnsafePaths(t *testing.T) {
+	for _, c := range []struct {
+		pattern, target string
+		want            bool
+	}{
+		{"/caf%C3%A9*", "/caf%C3%A9.jpg", true},
+		{"/caf%C3%A9*", "/caf\u00e9.jpg", true},
+		{"/caf%c3%a9*", "/caf%C3%A9.jpg", false},
+		{"/caf%C3%A9*", "/caf%c3%a9.jpg", false},
+		{"/test%5B1%5D.jpg", "/test[1].jpg", true},
+		{"/a%2Fb", "/a/b", false},
+		{"/a.jpg?v=%221%22", `/a.jpg?v="1"`, true},
+	} {
+		if got := invalidated(c.pattern, c.target); got != c.want {
+			t.Errorf("%s covers %s: %v", c.pattern, c.target, got)
+		}
+	}
+}
