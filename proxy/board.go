@@ -29,6 +29,8 @@ type board struct {
 	asked   [][]header.Format // what viewers take, each list once, oldest first
 	taken   []header.Format   // somebody sees to these
 	results map[header.Format]result
+	// visited is whether somebody came besides the one who started the flight.
+	visited bool
 	closed  bool
 }
 
@@ -85,10 +87,26 @@ func (b *board) isClosed() bool {
 	return b.closed
 }
 
+func (b *board) isVisited() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.visited
+}
+
+// look gives the result for one format, if there is one, and whether somebody sees to
+// it.
+func (b *board) look(f header.Format) (r result, found, taken bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, found = b.results[f]
+	return r, found, slices.Contains(b.taken, f)
+}
+
 // ask adds the formats that one viewer takes, best first.
 func (b *board) ask(wanted []header.Format) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.visited = true
 	if len(wanted) == 0 || b.closed || slices.ContainsFunc(b.asked, func(l []header.Format) bool { return slices.Equal(l, wanted) }) {
 		return
 	}

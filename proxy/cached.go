@@ -6,6 +6,7 @@ import (
 
 	"karui/convert"
 	"karui/convert/header"
+	"karui/proxy/backlog"
 	"karui/proxy/rules"
 )
 
@@ -55,6 +56,7 @@ func (x *exchange) fromCache(f fetch, wanted []header.Format, validated bool) bo
 		return false
 	case s.resting, s.dialled:
 		rep.did, rep.cacheControl = didMiss, ttl.ShortAge(e.record.freshness, now)
+		defer s.postpone(p, f, backlog.Missing)
 	default:
 		rep.did, rep.kept, rep.cacheControl = didOriginal, s.code, ttl.LongAge(e.record.freshness, now)
 	}
@@ -72,6 +74,8 @@ type searched struct {
 	unknown, resting bool
 	// dialled is whether there is one that is not made where the dial is.
 	dialled bool
+	// wish is the first that rests or is not made where the dial is.
+	wish header.Format
 	// source names the original that the markers passed were made from, 0 for no
 	// markers, and code is the last one's.
 	source int64
@@ -92,8 +96,10 @@ func (p *Proxy) search(set *settings, f fetch, wanted []header.Format) searched 
 			s.source, s.code = e.record.source, e.record.code
 		case !p.makes(f.site, format):
 			s.dialled = true
+			s.want(format)
 		case p.resting.rests(key):
 			s.resting = true
+			s.want(format)
 		default:
 			// Also what was decided about another original: nobody knows which is right.
 			s.unknown = true
@@ -103,6 +109,21 @@ func (p *Proxy) search(set *settings, f fetch, wanted []header.Format) searched 
 		}
 	}
 	return s
+}
+
+func (s *searched) want(format header.Format) {
+	if s.wish == header.Unknown {
+		s.wish = format
+	}
+}
+
+// postpone says that the wish was asked for again. What failed a moment ago is not put
+// on the list for that: it was, if a worker was all that it lacked.
+func (s *searched) postpone(p *Proxy, f fetch, ask backlog.Ask) {
+	if !s.dialled {
+		ask = backlog.Again
+	}
+	p.postpone(f, s.wish, ask)
 }
 
 // contradicted tells whether a stale variant is not of what is stored in the
@@ -161,9 +182,13 @@ func (x *exchange) fromVariant(f fetch, wanted []header.Format, s searched, vali
 		rep.did, rep.cacheControl = didHit, ttl.ShortAge(freshness, now)
 	case s.resting:
 		rep.did, rep.cacheControl = didHit, ttl.ShortAge(freshness, now)
-	case s.variant.record.level > 0, s.dialled:
+		defer s.postpone(x.p, f, backlog.Degraded)
+	case s.variant.record.level > 0:
 		rep.did, rep.cacheControl = didHit, ttl.DegradedAge(freshness, now)
 		defer x.p.remake(x.set, f, s.format)
+	case s.dialled:
+		rep.did, rep.cacheControl = didHit, ttl.DegradedAge(freshness, now)
+		defer s.postpone(x.p, f, backlog.Degraded)
 	default:
 		rep.did, rep.cacheControl = didHit, ttl.LongAge(freshness, now)
 	}

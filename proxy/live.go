@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"time"
 
 	"karui/convert/header"
 	"karui/proxy/flight"
@@ -111,7 +110,7 @@ func (x *exchange) fromOriginal(f fetch, wanted []header.Format, h *flight.Handl
 	did := didHit // made before this viewer came, and not in the cache yet
 	if v.record == nil || h.Leader() {
 		did = didWait
-		v = b.wait(x.r.Context(), wanted, x.set.wait-time.Since(x.start))
+		v = b.wait(x.r.Context(), wanted, x.patience(f, wanted, b))
 	}
 	// The viewer that set the conversion off could have a variant of it only by
 	// having waited, however shortly.

@@ -10,6 +10,7 @@ import (
 
 	"karui/convert"
 	"karui/convert/header"
+	"karui/proxy/backlog"
 	"karui/proxy/dial"
 	"karui/proxy/rules"
 )
@@ -100,12 +101,12 @@ func (j *job) makeOne(ctx context.Context, f header.Format, body []byte, r *reco
 	switch {
 	case j.fromStore(f, r):
 	case !level.Makes(f):
-		if level.Deferred {
-			j.p.postpone(j.fetch, f)
-		}
+		j.postpone(f, level.Deferred)
 		j.note(r, convert.Outcome{Format: f, Decision: convert.Decide(convert.Deferred, "the dial is at "+level.Name)})
 	case j.p.resting.rests(j.fetch.form(f.String())):
 		j.board.settle(f, result{decision: convert.Decide(convert.QueueFull, "it was tried a moment ago")})
+	case j.spare && !j.board.isVisited() && !j.p.spare(f):
+		j.board.settle(f, result{decision: convert.Decide(convert.Deferred, "the workers are needed for viewers")})
 	default:
 		j.convert(ctx, f, body, r, n, level)
 	}
@@ -147,7 +148,7 @@ func (j *job) convert(ctx context.Context, f header.Format, body []byte, r *reco
 		return
 	case made.Decision.Code != convert.Converted || len(made.Body) == 0 || made.Format != f:
 		if made.Decision.Code == convert.QueueFull {
-			j.p.postpone(j.fetch, f)
+			j.postpone(f, true)
 		}
 		j.note(r, convert.Outcome{Format: f, Decision: made.Decision})
 		if unreadable(made.Decision.Code) {
@@ -168,6 +169,9 @@ func (j *job) convert(ctx context.Context, f header.Format, body []byte, r *reco
 	}
 	j.board.settle(f, result{record: v, format: f, body: made.Body, decision: made.Decision})
 	j.p.put(j.fetch.form(f.String()), j.start, j.set.ttl.Useless(r.freshness), v, made.Body)
+	if n > 0 {
+		j.p.postpone(j.fetch, f, backlog.Degraded)
+	}
 }
 
 // unreadable tells whether a worker found the picture itself wanting. Whatever

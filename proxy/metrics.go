@@ -27,6 +27,7 @@ type metrics struct {
 	variants    *prometheus.CounterVec
 	moves       *prometheus.CounterVec
 	remade      prometheus.Counter
+	unwaited    prometheus.Counter
 
 	// times are the children of duration and firstByte that were in use.
 	times sync.Map // outcome to *observers
@@ -74,7 +75,11 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Namespace: "karui", Name: "variants_remade_total", Help: "Variants of a dial level above 0 that were begun to be made again at level 0.",
 		}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.sent, m.saved, m.fetches, m.conversions, m.active, m.pings, m.variants, m.moves, m.remade, m.firstByte, m.making)
+	m.unwaited = prometheus.NewCounter(prometheus.CounterOpts{
+		Namespace: "karui", Name: "unwaited_total",
+		Help: "Viewers who got the original at once, since first_response.wait would have been in vain.",
+	})
+	registry.MustRegister(m.unwaited, m.requests, m.duration, m.sent, m.saved, m.fetches, m.conversions, m.active, m.pings, m.variants, m.moves, m.remade, m.firstByte, m.making)
 	m.none = m.of("")
 	return m
 }

@@ -27,8 +27,9 @@ type job struct {
 	// done counts the job out of the workload, and first says that the origin's first
 	// byte is here, or will not come. Both may be called again.
 	done, first func()
-	// again is whether what was made at a level of the dial above 0 is made again.
-	again bool
+	// again is whether what was made at a level of the dial above 0 is made again, and
+	// spare whether that is only done while no viewer needs the workers.
+	again, spare bool
 	// start is that of the fetch which the original came from, or was last
 	// confirmed by.
 	start time.Time

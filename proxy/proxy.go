@@ -30,6 +30,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"karui/cache"
+	"karui/proxy/backlog"
 	"karui/proxy/dial"
 	"karui/proxy/flight"
 	"karui/proxy/rules"
@@ -56,7 +57,7 @@ type Proxy struct {
 	failures *rate.Limiter
 	work     *workload
 	strain
-	postponed func(Postponed)
+	postponed func(cache.Key, backlog.Ask)
 	unwatch   func() // ends watch and waits for it
 }
 
@@ -74,13 +75,15 @@ type Options struct {
 	Tally Tally
 	// SpoolDir is the folder for bodies under way that memory has no room for.
 	SpoolDir string
-	// Load gives the load of the workers for WebP and of those for slow formats, and
-	// Volumes the state of the cache's disks; nil for nobody who knows.
+	// Load gives the load of the workers for WebP and of those for slow formats, Queues
+	// what is before them, and Volumes the state of the cache's disks; nil for nobody
+	// who knows. Queues is asked for many a request, so it must be quick.
 	Load    func() (fast, slow dial.Load)
+	Queues  func() (fast, slow Queue)
 	Volumes func() []stress.Volume
-	// Postponed is told of conversions that can be made later; nil for nobody. It
-	// must not wait for anything.
-	Postponed func(Postponed)
+	// Postponed is told the keys of variants that can be made later, and of requests
+	// that asked for these again; nil for nobody. It must not wait for anything.
+	Postponed func(cache.Key, backlog.Ask)
 	// Now is the clock of lifetimes; nil means time.Now. Limits are kept by timers.
 	Now func() time.Time
 }

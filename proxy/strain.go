@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"karui/cache"
 	"karui/convert/header"
+	"karui/proxy/backlog"
 	"karui/proxy/dial"
 	"karui/proxy/stress"
 )
@@ -28,13 +28,14 @@ type strain struct {
 	dial    *dial.Dial
 	remakes *rate.Limiter
 	load    func() (fast, slow dial.Load)
+	queues  func() (fast, slow Queue)
 	volumes func() []stress.Volume
 	since   diskSince
 }
 
 func (p *Proxy) newStrain(o *Options) {
 	p.strain = strain{
-		shares: stress.NewShares(p.now), remakes: rate.NewLimiter(remadeEach, remadeEach), load: o.Load, volumes: o.Volumes,
+		shares: stress.NewShares(p.now), remakes: rate.NewLimiter(remadeEach, remadeEach), load: o.Load, queues: o.Queues, volumes: o.Volumes,
 	}
 	p.latency = stress.NewLatency(stress.Config(o.Settings.Stress), p.now(), p.latencyChanged)
 	p.dial = dial.New(o.Settings.Dial.settings(), p.now, p.dialMoved)
@@ -142,33 +143,16 @@ func (p *Proxy) stressed(now time.Time) (time.Time, reason) {
 	return p.latency.Whole(now), becauseLatency
 }
 
-// Postponed is a conversion that was not made though there may be time for it
-// later: nothing new is made at the level of the dial, or no worker was free.
-type Postponed struct {
-	Site string
-	// Key is that of the variant, with its format; Target is what the origin is asked
-	// for.
-	Key    cache.Key
-	Target string
-	Format header.Format
-}
-
-func (p *Proxy) postpone(f fetch, format header.Format) {
-	if p.postponed != nil {
-		p.postponed(Postponed{Site: f.site.config.ID, Key: f.form(format.String()), Target: f.target, Format: format})
-	}
-}
-
 // remake makes a variant again that was made when the workers were busy, now that
-// they have time.
+// they have time; else it is postponed.
 func (p *Proxy) remake(set *settings, f fetch, format header.Format) {
-	if level, _ := p.dial.Of(f.site.config.ID); level > 0 || p.draining() || !p.dial.Idle() ||
-		p.resting.rests(f.form(format.String())) || f.site.misses.Sheds(p.now()) || !p.remakes.Allow() {
+	if !p.mayMake(f.site) || !p.spare(format) || p.resting.rests(f.form(format.String())) || !p.remakes.Allow() {
+		p.postpone(f, format, backlog.Degraded)
 		return
 	}
 	p.metrics.remade.Inc()
 	b := newBoard([]header.Format{format})
-	job := &job{p: p, set: set, fetch: f, board: b, again: true}
+	job := &job{p: p, set: set, fetch: f, board: b, again: true, spare: true}
 	// Where a flight is under way already, that one will do, or the next hit.
 	_ = p.flights.Join(context.Background(), f.key, job.request()).Close()
 }

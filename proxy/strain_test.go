@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"karui/cache"
 	"karui/convert"
 	"karui/convert/header"
 	"karui/internal/origintest"
+	"karui/proxy/backlog"
 	"karui/proxy/dial"
 	"karui/proxy/stress"
 )
@@ -309,12 +311,12 @@ func TestTheDialChoosesFormatQualityAndEffort(t *testing.T) {
 
 func TestDeferMakesNothingNew(t *testing.T) {
 	var mu sync.Mutex
-	var later []Postponed
+	later := map[cache.Key][]backlog.Ask{}
 	r := newRig(t, standing(), waiting(limit), func(_ *rig, o *Options) {
-		o.Postponed = func(p Postponed) {
+		o.Postponed = func(key cache.Key, a backlog.Ask) {
 			mu.Lock()
 			defer mu.Unlock()
-			later = append(later, p)
+			later[key] = append(later[key], a)
 		}
 	})
 	jpg := photo(t, 64, 1)
@@ -333,7 +335,8 @@ func TestDeferMakesNothingNew(t *testing.T) {
 		t.Errorf("%d conversions, want the one before", calls)
 	}
 	mu.Lock()
-	if len(later) != 1 || later[0].Site != "shop" || later[0].Target != "/new.jpg?a=1" || later[0].Format != header.WebP || later[0].Key.Form != "webp" {
+	want := []backlog.Ask{backlog.Missing, backlog.Missing, backlog.Missing}
+	if asked := later[cache.Key{Site: "shop", Path: "/new.jpg", Rest: "?a=1", Form: "webp"}]; len(later) != 1 || !slices.Equal(asked, want) {
 		t.Errorf("postponed: %+v", later)
 	}
 	mu.Unlock()
