@@ -29,10 +29,11 @@ type Stats struct {
 
 // Load is what the workers of one class have done and are doing.
 type Load struct {
-	Workers int // conversions that may run at a time
-	Alive   int // worker processes that are ready or busy, without the one for [Pool.Ping]; slow ones come and go
-	Busy    int // conversions running
-	Waiting int // conversions waiting for a worker
+	Workers int   // conversions that may run at a time
+	Alive   int   // worker processes that are ready or busy, without the one for [Pool.Ping]; slow ones come and go
+	Busy    int   // conversions running
+	Done    int64 // conversions that a worker has ended, well or not
+	Waiting int   // conversions waiting for a worker
 	// WaitingBytes is the size of the originals that wait.
 	WaitingBytes int64
 	// OldestWait is how long the longest waiting of these has waited.
@@ -112,6 +113,7 @@ func (t *tally) end(r *request, cpu time.Duration) {
 	defer t.mu.Unlock()
 	load := t.loads[r.class()]
 	load.Busy--
+	load.Done++
 	load.BusyTime += t.now().Sub(t.running[r])
 	load.CPU += cpu
 	delete(t.running, r)

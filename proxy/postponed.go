@@ -104,10 +104,14 @@ func (m *maker) Make(ctx context.Context, key cache.Key) backlog.Verdict {
 		other.ask(wanted)
 		b = other
 	}
-	_, err := h.Head(ctx)
+	head, err := h.Head(ctx)
+	shared := h.Shared()
 	_ = h.Close() // it never fails, and nobody is to be held up by somebody who does not read
 	if err != nil {
 		return p.missed(f, format, err)
+	}
+	if row, _ := judge(f, head); b.replayed == nil && (!shared || row == rowGone || row == rowAsIs) {
+		return backlog.Missed
 	}
 	select {
 	case <-h.Flight().Over():
