@@ -7,6 +7,10 @@ const (
 	MaxWildcards = 15
 )
 
+// maxBatchBytes bounds the paths of one batch together, well below what an answer or a
+// request of the API may hold.
+const maxBatchBytes = 1 << 20
+
 // Use is how much of the quotas something takes.
 type Use struct{ Exact, Wildcards int }
 
@@ -30,17 +34,17 @@ func (u Use) Plus(other Use) Use {
 // Fits tells whether it is within the quotas.
 func (u Use) Fits() bool { return u.Exact <= MaxExact && u.Wildcards <= MaxWildcards }
 
-// Batches cuts paths into as few batches as the quotas allow, in their order.
+// Batches cuts paths, in their order, where the quotas or a bound of bytes want it.
 func Batches(paths []string) [][]string {
 	var out [][]string
-	begin, used := 0, Use{}
-	for i := range paths {
-		if next := used.Plus(UseOf(paths[i : i+1])); next.Fits() {
-			used = next
-			continue
+	begin, used, size := 0, Use{}, 0
+	for i, path := range paths {
+		next := used.Plus(UseOf(paths[i : i+1]))
+		if i > begin && (!next.Fits() || size+len(path) > maxBatchBytes) {
+			out = append(out, paths[begin:i:i])
+			begin, next, size = i, UseOf(paths[i:i+1]), 0
 		}
-		out = append(out, paths[begin:i:i])
-		begin, used = i, UseOf(paths[i:i+1])
+		used, size = next, size+len(path)
 	}
 	if begin < len(paths) {
 		out = append(out, paths[begin:])
