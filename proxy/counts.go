@@ -127,3 +127,6 @@ func (p *Proxy) Sites() []api.SiteStats {
 	}
 	return all
 }
+
+// Unrouted gives the counts of requests that belong to no site, with an empty id.
+func (p *Proxy) Unrouted() api.SiteStats { return p.metrics.none.stats() }

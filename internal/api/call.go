@@ -23,6 +23,14 @@ type Call struct {
 // Whole tells whether the caller may act on all sites at once.
 func (c *Call) Whole() bool { return len(c.token.Sites) == 0 }
 
+// Only gives the site of a caller whose token is for one alone.
+func (c *Call) Only() (site string, ok bool) {
+	if len(c.token.Sites) != 1 {
+		return "", false
+	}
+	return c.token.Sites[0], true
+}
+
 // May tells whether the caller may see and change the site.
 func (c *Call) May(site string) bool { return c.Whole() || slices.Contains(c.token.Sites, site) }
 

@@ -20,6 +20,9 @@ type Options struct {
 	// listener must be on the loopback then.
 	Tokens []Token
 	Log    *slog.Logger
+	// Changed is told of each request that was to change something, with its error;
+	// nil for nobody.
+	Changed func(c *Call, err error)
 	// Now is the clock of the limit on wrong tokens; nil means time.Now.
 	Now func() time.Time
 }
@@ -32,6 +35,7 @@ type Handler struct {
 	attempts *attempts
 	foreign  *http.CrossOriginProtection
 	log      *slog.Logger
+	changed  func(*Call, error)
 }
 
 // New makes a Handler. It panics on a table that is no table: two routes for one
@@ -42,7 +46,7 @@ func New(o Options) *Handler {
 	}
 	h := &Handler{
 		mux: http.NewServeMux(), tokens: newKeyring(o.Tokens), open: len(o.Tokens) == 0, attempts: newAttempts(o.Now),
-		foreign: http.NewCrossOriginProtection(), log: o.Log,
+		foreign: http.NewCrossOriginProtection(), log: o.Log, changed: o.Changed,
 	}
 	byPattern := map[string]resource{}
 	for _, r := range o.Routes {
@@ -165,7 +169,10 @@ func (h *Handler) run(w http.ResponseWriter, route Route, call *Call) (any, erro
 }
 
 // caller tells who asks, or why the request is refused whatever it asks for.
-func (h *Handler) caller(r *http.Request) (*Call, error) {
+func (h *Handler) caller(r *http.Request) (*Call, error) { return h.identify(r, bearer(r.Header)) }
+
+// identify is caller for a token wherever it came from.
+func (h *Handler) identify(r *http.Request, secret string) (*Call, error) {
 	if err := h.foreign.Check(r); err != nil {
 		return nil, foreign("the request comes from a web page of another origin")
 	}
@@ -183,7 +190,6 @@ func (h *Handler) caller(r *http.Request) (*Call, error) {
 			Remedy: "wait some seconds", header: http.Header{"Retry-After": {"5"}},
 		}
 	}
-	secret := bearer(r.Header)
 	if secret == "" {
 		return nil, unauthorized("a token is needed", "send one of admin.tokens in Authorization: Bearer")
 	}
@@ -228,6 +234,9 @@ func (h *Handler) audit(c *Call, err error) {
 		result = "refused"
 	}
 	h.log.Info("operator's request", "token", c.Caller, "peer", c.RemoteAddr, "method", c.Method, "path", c.URL.Path, "result", result)
+	if h.changed != nil {
+		h.changed(c, err)
+	}
 }
 
 // answer sends a value.

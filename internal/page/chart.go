@@ -21,6 +21,10 @@ type Chart struct {
 	SVG  template.HTML
 	// Empty is shown instead of a drawing, where there is nothing to draw.
 	Empty string
+	// The first From places are shaded: nothing is known of them, as Before says.
+	// Nothing is written where no series has a value in the rest.
+	From            int
+	Before, Nothing string
 }
 
 // Key is one entry of a legend. Class is a name of the style sheet.
@@ -82,6 +86,72 @@ func Ceiling(v float64) float64 {
 	return 10 * magnitude
 }
 
+// CeilingBytes is Ceiling for sizes, in the units that Bytes writes.
+func CeilingBytes(v float64) float64 {
+	unit := 1.0
+	for v/unit >= 1024 && unit < 1<<50 {
+		unit *= 1024
+	}
+	return min(Ceiling(v/unit), 1024) * unit
+}
+
+// Highest is the highest of the stacks.
+func Highest(series []Series, wide int) float64 {
+	highest := 0.0
+	for i := range wide {
+		sum := 0.0
+		for _, s := range series {
+			if i < len(s.Values) && s.Values[i] > 0 {
+				sum += s.Values[i]
+			}
+		}
+		highest = max(highest, sum)
+	}
+	return highest
+}
+
+// Spark draws a small curve of one series over another, without labels; words say
+// what it shows.
+func Spark(words string, values, part []float64) template.HTML {
+	highest := 1.0
+	for _, v := range values {
+		highest = max(highest, v)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="spark" viewBox="0 0 %d 20" preserveAspectRatio="none" role="img" aria-label="%s">`, max(len(values), 1), html.EscapeString(words))
+	for i, of := range [][]float64{values, part} {
+		some := false
+		var path strings.Builder
+		path.WriteString("M0 20")
+		for x, v := range of {
+			h := 0.0
+			if v > 0 {
+				h, some = max(19*v/highest, 1), true
+			}
+			fmt.Fprintf(&path, "V%sH%d", num(20-h), x+1)
+		}
+		if some {
+			fmt.Fprintf(&b, `<path class="%s" d="%sV20z"/>`, []string{"s1", "s7"}[i], path.String())
+		}
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String()) // #nosec G203 -- made of numbers and escaped text
+}
+
+// Meter draws a share of 0 to 1 as a bar, with marks at others.
+func Meter(words, class string, share float64, marks ...float64) template.HTML {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="meter" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="%s"><rect class="ground" width="100" height="10"/>`, html.EscapeString(words))
+	fmt.Fprintf(&b, `<rect class="%s" width="%s" height="10"/>`, html.EscapeString(class), num(100*Scale{Max: 1}.At(share)))
+	for _, m := range marks {
+		if m > 0 && m < 1 {
+			fmt.Fprintf(&b, `<path class="mark" d="M%s 0V10"/>`, num(100*m))
+		}
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String()) // #nosec G203 -- made of numbers and escaped text
+}
+
 // drawing writes an SVG. The data lies in an inner picture that is stretched to the
 // width, 100 high and one wide for each value; words are outside of it, and keep
 // their shape.
@@ -108,25 +178,28 @@ func (d *drawing) done() template.HTML {
 	return template.HTML(d.String() + "</svg>" + d.words.String() + "</svg>") // #nosec G203
 }
 
-// unknown shades the columns in which no series has a value.
-func (d *drawing) unknown(series []Series) {
-	known := func(i int) bool {
-		for _, s := range series {
-			if i < len(s.Values) && !math.IsNaN(s.Values[i]) {
-				return true
-			}
-		}
-		return false
-	}
-	first := 0
-	for first < d.wide && !known(first) {
-		first++
-	}
+// unknown shades the places of which nothing is known, and says where there is
+// nothing to see in the others.
+func (d *drawing) unknown(c *Chart, series []Series) {
+	first := min(max(c.From, 0), d.wide)
 	if first > 0 {
 		fmt.Fprintf(d, `<rect class="unknown" x="0" y="0" width="%d" height="100"/>`, first)
 	}
-	if first*5 > d.wide {
-		fmt.Fprintf(&d.words, `<text class="unknown" x="%s%%" y="50%%" text-anchor="middle">not known</text>`, num(50*float64(first)/float64(d.wide)))
+	say := func(middle float64, words string) {
+		fmt.Fprintf(&d.words, `<text class="unknown" x="%s%%" y="50%%" text-anchor="middle">%s</text>`, num(100*middle/float64(d.wide)), html.EscapeString(words))
+	}
+	if c.Before != "" && first*4 > d.wide {
+		say(float64(first)/2, c.Before)
+	}
+	for _, s := range series {
+		for i, v := range s.Values {
+			if i >= first && !math.IsNaN(v) {
+				return
+			}
+		}
+	}
+	if c.Nothing != "" && (d.wide-first)*3 > d.wide {
+		say(float64(first+d.wide)/2, c.Nothing)
 	}
 }
 
@@ -143,47 +216,55 @@ func (d *drawing) limits(limits []Limit, scale Scale) {
 	}
 }
 
-// num writes a coordinate.
+// num writes a coordinate; what is no number is at 0.
 func num(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		v = 0
+	}
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.1f", v), "0"), ".")
 }
 
-// Bars draws stacked bars, one for each place of the values. Tip gives what a bar
-// says under the pointer; nil for nothing.
-func Bars(c Chart, series []Series, wide int, words func(float64) string, limits []Limit, tip func(i int) string) Chart {
-	highest := 0.0
-	for i := range wide {
-		sum := 0.0
-		for _, s := range series {
-			if i < len(s.Values) && s.Values[i] > 0 {
-				sum += s.Values[i]
-			}
-		}
-		highest = max(highest, sum)
+// BarOptions are how bars are drawn.
+type BarOptions struct {
+	// Words write a value of the scale; nil where the chart has its own labels.
+	Words func(float64) string
+	// Max is the scale's end; 0 takes Ceiling of the highest bar.
+	Max    float64
+	Limits []Limit
+	// Tip gives what a bar says under the pointer; nil for nothing.
+	Tip func(i int) string
+}
+
+// Bars draws stacked bars, one for each place of the values.
+func Bars(c Chart, series []Series, wide int, o BarOptions) Chart {
+	scale := Scale{Max: o.Max}
+	if scale.Max == 0 {
+		scale.Max = Ceiling(Highest(series, wide))
 	}
-	scale := Scale{Max: Ceiling(highest)}
-	d := draw(&c, wide, 2)
-	d.unknown(series)
+	if o.Words != nil {
+		c.Y = []string{o.Words(scale.Max), o.Words(scale.Max / 2), o.Words(0)}
+	}
+	d := draw(&c, wide, max(len(c.Y)-1, 1))
+	d.unknown(&c, series)
 	for i := range wide {
 		floor, some := 0.0, false
 		for _, s := range series {
 			if i >= len(s.Values) || !(s.Values[i] > 0) {
 				continue
 			}
-			if !some && tip != nil {
-				fmt.Fprintf(d, `<g><title>%s</title>`, html.EscapeString(tip(i)))
+			if !some && o.Tip != nil {
+				fmt.Fprintf(d, `<g><title>%s</title>`, html.EscapeString(o.Tip(i)))
 			}
 			some = true
 			h := 100 * scale.At(s.Values[i])
 			floor += h
 			fmt.Fprintf(d, `<rect class="%s" x="%s" y="%s" width=".8" height="%s"/>`, html.EscapeString(s.Class), num(float64(i)+0.1), num(100-floor), num(max(h, 0.6)))
 		}
-		if some && tip != nil {
+		if some && o.Tip != nil {
 			d.WriteString("</g>")
 		}
 	}
-	d.limits(limits, scale)
-	c.Y = []string{words(scale.Max), words(scale.Max / 2), words(0)}
+	d.limits(o.Limits, scale)
 	for _, s := range series {
 		c.Keys = append(c.Keys, s.Key)
 	}
@@ -194,7 +275,7 @@ func Bars(c Chart, series []Series, wide int, words func(float64) string, limits
 // Lines draws lines; what is not known is a gap in them.
 func Lines(c Chart, series []Series, wide int, scale Scale, limits []Limit) Chart {
 	d := draw(&c, wide, max(len(c.Y)-1, 1))
-	d.unknown(series)
+	d.unknown(&c, series)
 	d.limits(limits, scale)
 	for _, s := range series {
 		if path := line(s, scale); path != "" {

@@ -86,7 +86,7 @@ func wellFormed(t *testing.T, svg string) string {
 }
 
 func TestLinesLeaveGapsWhereNothingIsKnown(t *testing.T) {
-	c := Lines(Chart{ID: "a", Title: `<b>"`, Text: "&", Y: []string{"1", "0"}}, []Series{
+	c := Lines(Chart{ID: "a", Title: `<b>"`, Text: "&", From: 1, Y: []string{"1", "0"}}, []Series{
 		{Key: Key{Name: "x", Class: "s1"}, Values: []float64{Unknown(), 0.5, 0.5, Unknown(), 1, 0}},
 	}, 6, Scale{Max: 1}, []Limit{{At: 0.9, Name: "<3 s>"}})
 	svg := string(c.SVG)
@@ -96,7 +96,7 @@ func TestLinesLeaveGapsWhereNothingIsKnown(t *testing.T) {
 	if text := wellFormed(t, svg); !strings.Contains(text, `<b>"`) || !strings.Contains(text, "<3 s>") {
 		t.Errorf("%q", text)
 	}
-	// The column before the first value is shaded.
+	// The column before the start is shaded.
 	if !strings.Contains(svg, `<rect class="unknown" x="0" y="0" width="1"`) {
 		t.Errorf("%s", svg)
 	}
@@ -104,14 +104,33 @@ func TestLinesLeaveGapsWhereNothingIsKnown(t *testing.T) {
 
 func TestBarsOfNothingAndOfTooMuch(t *testing.T) {
 	words := func(v float64) string { return Count(v) }
-	c := Bars(Chart{ID: "a"}, []Series{{Values: []float64{0, 0, math.Inf(1), math.NaN(), -1}}}, 5, words, nil, func(int) string { return "<tip>" })
+	c := Bars(Chart{ID: "a"}, []Series{{Values: []float64{0, 0, math.Inf(1), math.NaN(), -1}}}, 5, BarOptions{Words: words, Tip: func(int) string { return "<tip>" }})
 	if text := wellFormed(t, string(c.SVG)); !strings.Contains(text, "<tip>") || strings.Contains(string(c.SVG), "NaN") {
 		t.Errorf("%s", c.SVG)
 	}
-	empty := Bars(Chart{ID: "a"}, nil, 3, words, nil, nil)
-	wellFormed(t, string(empty.SVG))
-	if !strings.Contains(string(empty.SVG), "not known") {
+	empty := Bars(Chart{ID: "a", From: 3, Before: "before <it>", Nothing: "no values"}, nil, 3, BarOptions{Words: words})
+	if text := wellFormed(t, string(empty.SVG)); text != "before <it>" {
 		t.Errorf("nothing is known, and drawn is %s", empty.SVG)
+	}
+	none := Lines(Chart{ID: "a", From: -1, Before: "before", Nothing: "no <values>"}, []Series{{Values: []float64{math.NaN()}}}, 3, Scale{Max: 1}, nil)
+	if text := wellFormed(t, string(none.SVG)); text != "no <values>" {
+		t.Errorf("drawn is %s", none.SVG)
+	}
+}
+
+func TestSmallDrawings(t *testing.T) {
+	for _, svg := range []string{
+		string(Spark(`"<a>`, []float64{0, 3, math.Inf(1), math.NaN()}, []float64{0, 1})), string(Spark("", nil, nil)),
+		string(Meter(`"<a>`, `"s1`, 0.5, 0.9, 7)), string(Meter("", "s1", math.NaN())),
+	} {
+		if wellFormed(t, svg); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+			t.Errorf("%s", svg)
+		}
+	}
+	for v, want := range map[float64]float64{0: 1, 1500: 2048, 1 << 30: 1 << 30, 3e9: 3 << 30, 1020 * 1024: 1024 * 1024} {
+		if got := CeilingBytes(v); got != want {
+			t.Errorf("%g: %g, want %g", v, got, want)
+		}
 	}
 }
 

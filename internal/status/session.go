@@ -1,0 +1,98 @@
+package status
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"karui/internal/api"
+)
+
+// Of the sessions of browsers.
+const (
+	cookieName = "karui_status"
+	// sessionLife is counted from signing in, whatever is looked at meanwhile.
+	sessionLife = 8 * time.Hour
+	maxSessions = 256
+)
+
+// sessions are the browsers that have shown a token. They live in memory: a restart
+// ends them, and with it any token that the configuration no longer has.
+type sessions struct {
+	now  func() time.Time
+	mu   sync.Mutex
+	byID map[[sha256.Size]byte]session
+}
+
+type session struct {
+	visitor *api.Visitor
+	ends    time.Time
+}
+
+// open begins a session. Where there are too many, the one that ends first ends now.
+func (s *sessions) open(v *api.Visitor) (id string) {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // it never fails, by its documentation
+	id = base64.RawURLEncoding.EncodeToString(b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	var first [sha256.Size]byte
+	for key, one := range s.byID {
+		if !now.Before(one.ends) {
+			delete(s.byID, key)
+			continue
+		}
+		if known, ok := s.byID[first]; !ok || one.ends.Before(known.ends) {
+			first = key
+		}
+	}
+	if len(s.byID) >= maxSessions {
+		delete(s.byID, first)
+	}
+	s.byID[sha256.Sum256([]byte(id))] = session{visitor: v, ends: now.Add(sessionLife)}
+	return id
+}
+
+// of gives the visitor of a request's session, nil for none. What is looked up is a
+// hash, so that the time it takes tells nothing about the ids that there are.
+func (s *sessions) of(r *http.Request) *api.Visitor {
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.byID[sha256.Sum256([]byte(c.Value))]
+	if !ok || !s.now().Before(one.ends) {
+		return nil
+	}
+	return one.visitor
+}
+
+// close ends a request's session.
+func (s *sessions) close(r *http.Request) {
+	if c, err := r.Cookie(cookieName); err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.byID, sha256.Sum256([]byte(c.Value)))
+	}
+}
+
+// cookie gives the session's id to the browser; an empty one takes it away.
+func cookie(r *http.Request, id string) *http.Cookie {
+	c := &http.Cookie{
+		Name: cookieName, Value: id, Path: Path, MaxAge: int(sessionLife / time.Second),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		// Also where a proxy in front of the listener has the certificate.
+		Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https"),
+	}
+	if id == "" {
+		c.MaxAge = -1
+	}
+	return c
+}
