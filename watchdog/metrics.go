@@ -28,6 +28,10 @@ type metrics struct {
 	skipped     prometheus.Counter
 	panics      prometheus.Counter
 	heartbeats  *prometheus.CounterVec
+	interval    prometheus.Gauge
+	build       *prometheus.GaugeVec
+	configGood  prometheus.Gauge
+	configAt    prometheus.Gauge
 }
 
 func newMetrics() *metrics {
@@ -56,19 +60,23 @@ func newMetrics() *metrics {
 		}),
 		pings:       counters("pings_total", "Pings by result: ok, or the kind of failure.", "result"),
 		swaps:       counters("swaps_total", "Swaps by direction and outcome: ok, or the kind of error.", "site", "to", "outcome"),
-		events:      counters("events_total", "Events told to operators.", "kind"),
+		events:      counters("events_total", "Events told to operators, by site and kind.", "site", "kind"),
 		deploying:   prometheus.NewGauge(prometheus.GaugeOpts(name("deploying", "Changes that have not reached the whole edge yet."))),
 		stateErrors: counter("state_errors_total", "State files that could not be written."),
 		skipped:     counter("rounds_skipped_total", "Rounds that could not be carried out, because another process was acting or for an error."),
 		panics:      counter("panics_total", "Mistakes in the program that a round survived."),
-		heartbeats:  counters("heartbeats_total", "Requests for heartbeat_url.", "outcome"),
+		heartbeats:  counters("heartbeats_total", "Requests for heartbeat_url: ok or failed.", "outcome"),
+		interval:    prometheus.NewGauge(prometheus.GaugeOpts(name("interval_seconds", "What lies between two rounds of a site: interval."))),
+		build:       gauge("build_info", "1; the labels are the versions of karui-watchdog and of the Go it was built with.", "version", "go"),
+		configGood:  prometheus.NewGauge(prometheus.GaugeOpts(name("config_last_reload_successful", "1 while the configuration in force is the one that was read last."))),
+		configAt:    prometheus.NewGauge(prometheus.GaugeOpts(name("config_last_reload_success_timestamp_seconds", "When the configuration in force was read."))),
 	}
-	for _, kind := range event.Kinds() {
-		m.events.WithLabelValues(string(kind))
+	for _, outcome := range []string{"ok", "failed"} {
+		m.heartbeats.WithLabelValues(outcome)
 	}
 	m.registry.MustRegister(
 		m.up, m.degraded, m.orderKnown, m.rounds, m.lastRound, m.duration, m.pings, m.swaps, m.events, m.deploying,
-		m.stateErrors, m.skipped, m.panics, m.heartbeats,
+		m.stateErrors, m.skipped, m.panics, m.heartbeats, m.interval, m.build, m.configGood, m.configAt,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
@@ -94,6 +102,21 @@ func (m *metrics) outbox(o event.Outbox) {
 			Namespace: "karui_watchdog", Name: "outbox_oldest_seconds", Help: "How long the oldest of them has waited.",
 		}, func() float64 { _, age := waiting(); return age }),
 	)
+}
+
+// expect begins the counters of a site at 0: of one that begins at 1, Prometheus does
+// not see the increase.
+func (m *metrics) expect(site string) {
+	for _, kind := range event.Kinds() {
+		m.events.WithLabelValues(site, string(kind))
+	}
+}
+
+// configured notes a configuration that came into force.
+func (m *metrics) configured(interval time.Duration) {
+	m.interval.Set(interval.Seconds())
+	m.configGood.Set(1)
+	m.configAt.SetToCurrentTime()
 }
 
 func (m *metrics) probe(p event.Probe) {
@@ -132,7 +155,7 @@ func (m *metrics) swap(site string, to event.Order, err error) {
 func (m *metrics) forget(site string) {
 	for _, v := range []interface {
 		DeletePartialMatch(prometheus.Labels) int
-	}{m.up, m.degraded, m.orderKnown, m.rounds, m.lastRound, m.swaps} {
+	}{m.up, m.degraded, m.orderKnown, m.rounds, m.lastRound, m.swaps, m.events} {
 		v.DeletePartialMatch(prometheus.Labels{"site": site})
 	}
 }

@@ -103,8 +103,13 @@ func (w *Watchdog) reload(ctx context.Context, c settings.Config, beat chan<- st
 	for _, s := range start {
 		s.start(ctx, beat)
 	}
+	w.metrics.configured(c.Interval)
 	w.log.Info("configuration reloaded", "sites", len(c.Sites), "started", len(start), "stopped", len(stop))
 }
+
+// ReloadFailed tells that a changed configuration could not be read, so that the
+// metrics show it: the old one stays in force.
+func (w *Watchdog) ReloadFailed() { w.metrics.configGood.Set(0) }
 
 // start begins the site's loop. Its owner calls stop.
 func (s *site) start(ctx context.Context, beat chan<- struct{}) {

@@ -185,7 +185,7 @@ func (s *site) hand(ctx context.Context, rec *store.Record) {
 			stay = append(stay, e)
 			continue
 		}
-		s.w.metrics.events.WithLabelValues(string(e.Kind)).Inc()
+		s.w.metrics.events.WithLabelValues(s.config.ID, string(e.Kind)).Inc()
 		s.log.Info("told", "event", e.ID, "kind", e.Kind, "want", e.Want, "before", e.Before, "after", e.After)
 	}
 	if len(stay) == len(rec.Pending) {

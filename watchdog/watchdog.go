@@ -16,12 +16,14 @@
 package watchdog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,6 +68,8 @@ type Options struct {
 	CommandLine func(verb, site string) string
 	// What is the command that runs, for the messages of locks: "run", "check".
 	What string
+	// Version is what metrics name as the watchdog's; empty for "unknown".
+	Version string
 }
 
 // Watchdog looks after all sites of a configuration.
@@ -113,6 +117,8 @@ func New(o Options) (*Watchdog, error) {
 		defaults: defaultControls(os.Getenv),
 	}
 	w.metrics.outbox(o.Outbox)
+	w.metrics.build.WithLabelValues(cmp.Or(o.Version, "unknown"), runtime.Version()).Set(1)
+	w.metrics.configured(o.Config.Interval)
 	w.prober = probe.New(o.Probe)
 	w.controls = probe.NewControls(w.prober)
 	w.use(o.Config)
@@ -142,6 +148,7 @@ func (w *Watchdog) use(c settings.Config) (start, stop []*site) {
 		}
 		n := w.newSite(c, s)
 		w.sites[s.ID] = n
+		w.metrics.expect(s.ID)
 		start = append(start, n)
 	}
 	for id, old := range before {

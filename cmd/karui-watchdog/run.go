@@ -69,6 +69,7 @@ func (w *wiring) reloads(cmd *cobra.Command, file *configFlag, out chan<- settin
 		r, err := file.load(cmd)
 		if err != nil {
 			w.log.Error("the configuration is not taken over, the old one stays", "error", err)
+			w.ReloadFailed()
 			continue
 		}
 		w.mailer.Configure(r.Value)

@@ -84,7 +84,7 @@ func wire(ctx context.Context, f *configFlag, c settings.Config, p plan) (*wirin
 		return nil, err
 	}
 	w, err := watchdog.New(watchdog.Options{
-		Config: c, Store: st, Outbox: mailer, Log: log, What: p.what, CommandLine: f.commandLine,
+		Config: c, Store: st, Outbox: mailer, Log: log, What: p.what, CommandLine: f.commandLine, Version: version,
 	})
 	if err != nil {
 		return nil, err

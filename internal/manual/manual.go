@@ -169,3 +169,19 @@ func Wrong(root, program string, newRoot func() *cobra.Command) (right int, wron
 	}
 	return right, wrong, nil
 }
+
+// Entries lists the headings of the third level below one of the second, as they are
+// written.
+func (p Page) Entries(section string) []string {
+	var entries []string
+	inside := false
+	for line := range strings.Lines(fence.ReplaceAllString(p.Text, "")) {
+		if name, ok := strings.CutPrefix(line, "## "); ok {
+			inside = strings.TrimSpace(name) == section
+		}
+		if name, ok := strings.CutPrefix(line, "### "); ok && inside {
+			entries = append(entries, strings.TrimSpace(name))
+		}
+	}
+	return entries
+}

@@ -85,6 +85,12 @@ func (c collector) collectCache(counter, gauge send) {
 	}
 }
 
+// faults are the ends of workers that somebody may be alerted to. They are counted
+// from 0: of a counter that begins at 1, Prometheus does not see the increase.
+var faults = []convert.Cause{
+	convert.CauseCrash, convert.CauseTimeout, convert.CauseMemory, convert.CauseGarbage, convert.CauseIdle, convert.CauseStart,
+}
+
 // collectPool is about the worker processes. Their class is fast for WebP, and
 // slow for AVIF and HEIC.
 func (c collector) collectPool(counter, gauge send) {
@@ -111,6 +117,11 @@ func (c collector) collectPool(counter, gauge send) {
 	counter(bytes, float64(s.BytesIn), "in")
 	counter(bytes, float64(s.BytesOut), "out")
 	ended := describe("convert_workers_ended_total", "Worker processes that ended by cause.", "cause")
+	for _, cause := range faults {
+		if _, known := s.Ended[cause]; !known {
+			counter(ended, 0, string(cause))
+		}
+	}
 	for cause, n := range s.Ended {
 		counter(ended, float64(n), string(cause))
 	}
