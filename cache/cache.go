@@ -31,6 +31,7 @@ type Cache struct {
 	memory  *memory
 	volumes volumes
 	queue   *queue
+	purges  *purges
 	now     func() time.Time
 	through bool
 	misses  atomic.Uint64
@@ -67,13 +68,14 @@ func open(cfg Config, disk DiskConfig, opts Options, files fileSystem) (*Cache, 
 	if err != nil {
 		return nil, fmt.Errorf("open cache: memory of %v: %w", cfg.Memory, err)
 	}
-	vs, err := openVolumes(cfg.Volumes, disk, opts, files, m)
+	purged := newPurges(opts.Now)
+	vs, err := openVolumes(cfg.Volumes, disk, opts, files, m, purged)
 	if err != nil {
 		m.close()
 		return nil, err
 	}
 	return &Cache{
-		memory: m, volumes: vs, queue: newQueue(vs, m, int64(cfg.WriteQueue)),
+		memory: m, volumes: vs, purges: purged, queue: newQueue(vs, m, purged, int64(cfg.WriteQueue)),
 		now: opts.Now, through: opts.writeThrough,
 	}, nil
 }
@@ -90,6 +92,10 @@ func (c *Cache) Get(key Key) (*Entry, bool) {
 		c.queued.Add(1)
 	case !found:
 		e = c.volumes.get(&key, h)
+	}
+	if e != nil && c.purges.hit(&e.Key, &e.Meta) {
+		_ = e.Close() // only read from; a sweep removes it
+		e = nil
 	}
 	if e == nil {
 		c.misses.Add(1)
@@ -117,6 +123,9 @@ func (c *Cache) Put(key Key, meta Meta, body []byte) error {
 }
 
 func (c *Cache) put(key Key, meta Meta, body []byte) error {
+	if c.purges.hit(&key, &meta) {
+		return errPurged
+	}
 	h, sum := key.hash(), xxhash.Sum64(body)
 	d := wholeDraft(key, h, meta, body, sum)
 	if err := c.volumes.fit(d); err != nil {
@@ -171,6 +180,9 @@ func (c *Cache) putFrom(key Key, meta Meta, size int64, r io.Reader) error {
 			return short(int64(n), size, err)
 		}
 		return c.put(key, meta, body)
+	}
+	if c.purges.hit(&key, &meta) {
+		return errPurged
 	}
 	_, err := c.pastQueue(streamDraft(key, key.hash(), meta, size, r))
 	return err
@@ -255,5 +267,6 @@ func (c *Cache) Stats() Stats {
 	}
 	s.MemoryBytes, s.MemoryMax = c.memory.used()
 	s.QueueBytes, s.QueueMax, s.Dropped = c.queue.stats()
+	s.Purges, s.Swept = c.purges.stats()
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -28,7 +29,8 @@ import (
 //	8  Meta.FetchStart, nanoseconds since 1970, 8 bytes
 //	16 Meta.Expires, the same; 0 is never
 //	24 length of Meta.Attributes, 4 bytes
-//	28 zero, 4 bytes
+//	28 how many whole seconds Meta.BodyStart lies before FetchStart, and 1; 0 if they
+//	   are the same. 4 bytes. (Earlier versions wrote 0 always.)
 //	32 XXH64 of the checksum at 40, the 32 bytes before and the attributes
 //	40 Meta.Attributes
 //
@@ -101,9 +103,32 @@ func encodeSlot(meta Meta, sequence, headSum uint64) []byte {
 	binary.LittleEndian.PutUint64(b[8:], uint64(toNano(meta.FetchStart)))
 	binary.LittleEndian.PutUint64(b[16:], uint64(toNano(meta.Expires)))
 	binary.LittleEndian.PutUint32(b[24:], uint32(len(meta.Attributes)))
+	binary.LittleEndian.PutUint32(b[28:], encodeAge(&meta))
 	b = append(b, meta.Attributes...)
 	binary.LittleEndian.PutUint64(b[32:], slotSum(b, headSum))
 	return b
+}
+
+// encodeAge counts from one whole second to another, so that a body does not grow
+// older by being stored again and again.
+func encodeAge(m *Meta) uint32 {
+	body := m.bodyStart()
+	if !body.Before(m.FetchStart) {
+		return 0
+	}
+	return uint32(min(m.FetchStart.Unix()-body.Unix()+1, math.MaxUint32))
+}
+
+// decodeAge gives the BodyStart that encodeAge stands for: up to a second too early.
+func decodeAge(age uint32, fetched time.Time) time.Time {
+	if age == 0 {
+		return time.Time{}
+	}
+	start := time.Unix(fetched.Unix()-int64(age)+1, 0)
+	if start.Before(firstTime) {
+		return firstTime
+	}
+	return start
 }
 
 func slotSum(b []byte, headSum uint64) uint64 {
@@ -185,6 +210,7 @@ func parseHead(b []byte, fileSize int64, key *Key) (head, error) {
 		}
 		h.sequence, h.slot = sequence, i
 		h.meta = Meta{FetchStart: fromNano(fetched), Expires: fromNano(expires)}
+		h.meta.BodyStart = decodeAge(binary.LittleEndian.Uint32(s[28:]), h.meta.FetchStart)
 		attributes = s[slotFixed:]
 	}
 	if h.sequence == 0 {

@@ -92,6 +92,11 @@ type Meta struct {
 	// FetchStart is when the fetch began that the body, or the last word on it,
 	// came from. It orders Puts, Updates and Deletes of one key and must be set.
 	FetchStart time.Time
+	// BodyStart is when the fetch began that the body came from, or what the body was
+	// made of: the same as FetchStart or earlier. Zero is the same. Update leaves it as
+	// it was stored, whatever it is told: an origin's word that a picture is still good
+	// does not make its bytes younger. It is what a purge goes by.
+	BodyStart time.Time
 	// Expires is when the entry becomes useless: from then on it is a miss and may
 	// be removed. Zero is never. (When an answer turns stale is the caller's
 	// business and belongs in Attributes.)
@@ -114,6 +119,14 @@ func (m Meta) check() error {
 		return fmt.Errorf("%w: %d bytes of attributes, at most %d are kept", ErrTooLarge, n, MaxAttributes)
 	}
 	return nil
+}
+
+// bodyStart is when the body was fetched.
+func (m *Meta) bodyStart() time.Time {
+	if m.BodyStart.IsZero() || m.BodyStart.After(m.FetchStart) {
+		return m.FetchStart
+	}
+	return m.BodyStart
 }
 
 func (m Meta) expired(now time.Time) bool { return !m.Expires.IsZero() && !now.Before(m.Expires) }

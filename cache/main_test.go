@@ -283,7 +283,7 @@ func (f *faultyFile) Close() error {
 func filesIn(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !slices.Contains([]string{"lock", "format", "members"}, d.Name()) && filepath.Base(filepath.Dir(path)) != "owed" {
+		if err == nil && !d.IsDir() && !slices.Contains([]string{"lock", "format", "members", "purges"}, d.Name()) && filepath.Base(filepath.Dir(path)) != "owed" {
 			names = append(names, path)
 		}
 		return err

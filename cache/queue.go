@@ -23,6 +23,7 @@ const laneWorkers = 4
 type queue struct {
 	volumes volumes
 	memory  *memory
+	purges  *purges
 	room    int64 // of a lane, in bytes
 
 	count atomic.Int64 // of newest, for a look without the lock
@@ -67,9 +68,9 @@ type fence struct {
 	users int
 }
 
-func newQueue(vs volumes, m *memory, limit int64) *queue {
+func newQueue(vs volumes, m *memory, p *purges, limit int64) *queue {
 	q := &queue{
-		volumes: vs, memory: m, room: limit / int64(len(vs)),
+		volumes: vs, memory: m, purges: p, room: limit / int64(len(vs)),
 		newest: map[hash]*waiting{}, writing: map[hash]*waiting{}, fences: map[hash]*fence{}, lanes: map[*volume]*lane{},
 	}
 	for _, v := range vs {
@@ -114,6 +115,10 @@ func (q *queue) put(h hash, e *Entry) error {
 	defer q.mu.Unlock()
 	if q.ended {
 		return ErrClosed
+	}
+	if q.purges.hit(&e.Key, &e.Meta) { // what comes after this look is met by purge
+		lane.volume.superseded.Add(1)
+		return errPurged
 	}
 	if f := q.fences[h]; f != nil && fetched <= f.at || q.volumes.outdated(h, fetched) {
 		lane.volume.superseded.Add(1)
@@ -185,6 +190,10 @@ func (q *queue) update(h hash, e *Entry, meta Meta) (found bool, err error) {
 		old.lane.volume.superseded.Add(1)
 		return true, ErrSuperseded
 	}
+	meta.BodyStart = old.entry.Meta.bodyStart()
+	if q.purges.hit(&e.Key, &meta) {
+		return true, ErrGone
+	}
 	renewed := *old.entry
 	renewed.Meta = meta
 	// Its cost may grow by some attributes, over the room if need be: what is
@@ -232,6 +241,18 @@ func (q *queue) overtake(h hash, at int64) {
 	}
 	q.count.Store(int64(len(q.newest)))
 	q.rest()
+}
+
+// purge drops what waits and was purged. What a worker has in hand does not get its
+// name, or is found by the sweep.
+func (q *queue) purge() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for h, w := range q.newest {
+		if q.purges.hit(&w.entry.Key, &w.entry.Meta) {
+			q.overtake(h, w.fetched())
+		}
+	}
 }
 
 // stream looks whether a body that does not wait here may be written: not if its

@@ -12,6 +12,10 @@ type Stats struct {
 	// are writes that were given up: the queue was full, or no volume took them.
 	QueueBytes, QueueMax int64
 	Dropped              uint64
+	// Purges are those that are remembered, Swept the files that were removed because
+	// of one.
+	Purges int
+	Swept  uint64
 	// Volumes are in the order of the configuration.
 	Volumes []VolumeStats
 }

@@ -16,10 +16,10 @@ func (v *volume) update(e *Entry, meta Meta) error {
 		return err
 	}
 	h := e.Key.hash()
-	version, fits, err := v.updateInPlace(e, h, meta)
+	version, fits, err := v.updateInPlace(e, h, &meta)
 	done()
 	if err == nil && !fits {
-		version, err = v.rewrite(e, h, meta)
+		version, err = v.rewrite(e, h, &meta)
 	}
 	if err != nil {
 		return err
@@ -44,7 +44,8 @@ func (v *volume) mayUpdate(e *Entry, meta Meta, stored *head) error {
 	return nil
 }
 
-func (v *volume) updateInPlace(e *Entry, h hash, meta Meta) (version uint32, fits bool, err error) {
+// updateInPlace gives meta the stored BodyStart.
+func (v *volume) updateInPlace(e *Entry, h hash, meta *Meta) (version uint32, fits bool, err error) {
 	lock := v.keyLock(h)
 	lock.Lock()
 	defer lock.Unlock()
@@ -64,7 +65,11 @@ func (v *volume) updateInPlace(e *Entry, h hash, meta Meta) (version uint32, fit
 		return 0, false, err
 	}
 	defer f.Close()
-	err = v.mayUpdate(e, meta, &hd)
+	meta.BodyStart = hd.meta.bodyStart()
+	if v.purges.hit(&e.Key, meta) {
+		return 0, false, ErrGone
+	}
+	err = v.mayUpdate(e, *meta, &hd)
 	if err == nil {
 		_, err = v.elsewhere(&e.Key, h, toNano(hd.meta.FetchStart))
 	}
@@ -72,7 +77,7 @@ func (v *volume) updateInPlace(e *Entry, h hash, meta Meta) (version uint32, fit
 		v.superseded.Add(1)
 		return 0, false, err
 	}
-	slot := encodeSlot(meta, hd.sequence+1, hd.headSum)
+	slot := encodeSlot(*meta, hd.sequence+1, hd.headSum)
 	if int64(len(slot)) > hd.slotSize {
 		return 0, false, nil
 	}
@@ -99,16 +104,17 @@ func (v *volume) updateInPlace(e *Entry, h hash, meta Meta) (version uint32, fit
 }
 
 // rewrite copies the body into a file with wider slots.
-func (v *volume) rewrite(e *Entry, h hash, meta Meta) (uint32, error) {
+func (v *volume) rewrite(e *Entry, h hash, meta *Meta) (uint32, error) {
 	f, hd, _, err := v.openHead(&e.Key, h, unix.O_RDONLY)
 	if err != nil {
 		return 0, ErrGone
 	}
 	defer f.Close()
-	d := draft{key: e.Key, hash: h, meta: meta, size: hd.size, whole: true}
-	d.allow = func(stored *head) error { return v.mayUpdate(e, meta, stored) }
+	meta.BodyStart = hd.meta.bodyStart()
+	d := draft{key: e.Key, hash: h, meta: *meta, size: hd.size, whole: true}
+	d.allow = func(stored *head) error { return v.mayUpdate(e, *meta, stored) }
 	d.fill = func(to file) error {
-		if _, err := to.Write(encodeHead(e.Key, meta, hd.size, hd.bodySum)); err != nil {
+		if _, err := to.Write(encodeHead(e.Key, *meta, hd.size, hd.bodySum)); err != nil {
 			return err
 		}
 		n, err := io.Copy(to, io.NewSectionReader(f, hd.body, hd.size))

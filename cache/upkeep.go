@@ -39,6 +39,7 @@ func (v *volume) upkeep(ctx context.Context) {
 			v.minutely(now)
 		}
 		v.retry(now)
+		v.tendPurges()
 	}
 }
 
@@ -70,6 +71,8 @@ func (v *volume) measure() {
 
 func (v *volume) minutely(now time.Time) {
 	v.tendGraves(now)
+	v.purges.forget(now)
+	v.askSweep() // one that the disk ended goes on
 	v.reweigh()
 	if v.dirty.Swap(false) {
 		v.ask(chore{what: choreSync})
@@ -105,11 +108,13 @@ func (v *volume) retry(now time.Time) {
 		v.log.Warn("cache volume still fails", "err", err)
 		return
 	}
+	v.purges.restart(v)
 	v.mu.Lock()
 	v.health.well()
 	v.mu.Unlock()
 	v.log.Info("cache volume works again")
 	v.reload()
+	v.askSweep()
 }
 
 // probe is what has to work for a volume to be used again.

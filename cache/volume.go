@@ -26,6 +26,7 @@ import (
 //	format        the version of the files in it, once they have been looked through
 //	tmp/          files being written
 //	entries/ab/   files whose name (the key's hash) begins with ab
+//	purges        what was purged: see purgebook.go
 //	owed/ members what other volumes have missed: see debts.go
 //
 // Nothing else in it is ever touched.
@@ -56,6 +57,7 @@ func (k *keyLocks) of(h hash) *sync.Mutex {
 //	keys      shared with the other volumes. Held over a rename or an unlink, never
 //	          over the writing of a body. Get only ever tries to take one.
 //	booking   of the books of debts, held over a write to them
+//	bookSaving  the same of the book of purges; no other lock is held with it
 //	mu        index and state; never held over a call to the file system, and never
 //	          those of two volumes at once
 type volume struct {
@@ -101,6 +103,11 @@ type volume struct {
 	load   chan struct{} // asks for a load of the whole folder
 	verify singleflight.Group
 
+	purges      *purges
+	sweepWanted chan struct{} // asks for a sweep
+	bookSaving  sync.Mutex    // of the book of purges, held over its writing
+	bookStale   atomic.Bool   // the book is not what it should be
+
 	hitsMemory, hitsDisk            atomic.Uint64
 	evictions, puts, superseded     atomic.Uint64
 	writeErrors, readErrors, broken atomic.Uint64
@@ -115,7 +122,7 @@ func newVolume(cfg VolumeConfig, disk DiskConfig, opts Options, files fileSystem
 		files: files, now: opts.Now, log: opts.Log.With("volume", cfg.Path), memory: m,
 		run: rand.Text() + "-", upkeepEvery: opts.upkeepEvery, index: newIndex(), graves: make(map[hash]grave),
 		health: health{state: StateOK},
-		chores: make(chan chore, 1024), load: make(chan struct{}, 1),
+		chores: make(chan chore, 1024), load: make(chan struct{}, 1), sweepWanted: make(chan struct{}, 1),
 	}
 	v.weighed.Store(math.Float64bits(weigh(0, cfg.Weight, cfg.ClassWeight)))
 	return v
@@ -159,6 +166,8 @@ func (v *volume) start() {
 	v.tasks.Go(func() { v.loads(ctx) })
 	v.tasks.Go(func() { v.upkeep(ctx) })
 	v.tasks.Go(func() { v.doChores(ctx) })
+	v.tasks.Go(func() { v.sweeps(ctx) })
+	v.askSweep()
 }
 
 // attach makes the folder, takes its lock and asks for its entries to be loaded.
@@ -180,6 +189,7 @@ func (v *volume) attach() error {
 		_ = old.Close()
 	}
 	v.readDebts()
+	v.readPurges()
 	v.reload()
 	return nil
 }

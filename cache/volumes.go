@@ -13,11 +13,12 @@ type volumes []*volume
 
 // openVolumes takes all folders into use. A disk that fails is waited for; a folder
 // that cannot be used is an error, and then none is.
-func openVolumes(cfg []VolumeConfig, disk DiskConfig, opts Options, files fileSystem, m *memory) (volumes, error) {
+func openVolumes(cfg []VolumeConfig, disk DiskConfig, opts Options, files fileSystem, m *memory, p *purges) (volumes, error) {
 	keys := new(keyLocks)
 	vs := make(volumes, len(cfg))
 	for i, c := range cfg {
 		vs[i] = newVolume(c, disk, opts, files, m, keys)
+		vs[i].purges = p
 	}
 	for i, v := range vs {
 		v.others = append(append(v.others, vs[:i]...), vs[i+1:]...)
@@ -35,6 +36,7 @@ func openVolumes(cfg []VolumeConfig, disk DiskConfig, opts Options, files fileSy
 	for _, g := range missing {
 		opts.Log.Info("a cache volume that was used before is not configured; if it returns, what has changed meanwhile is not answered from it", "volume", g.path)
 	}
+	p.begin(vs, missing)
 	for _, v := range vs {
 		v.ghosts = missing
 		v.start()

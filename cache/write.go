@@ -211,6 +211,9 @@ func (v *volume) commit(d *draft, temporary string, info fs.FileInfo, reserved i
 	if err := d.allow(stored); err != nil {
 		return 0, err
 	}
+	if v.purges.hit(&d.key, &d.meta) {
+		return 0, errPurged
+	}
 	limit := toNano(d.meta.FetchStart)
 	if d.whole { // another body for the same fetch would be a mistake
 		limit = toNano(stored.meta.FetchStart)
@@ -250,6 +253,11 @@ func (v *volume) commit(d *draft, temporary string, info fs.FileInfo, reserved i
 		o.displace(d.hash, toNano(d.meta.FetchStart))
 	}
 	v.tellGhosts(d.hash, toNano(d.meta.FetchStart))
+	if v.purges.hit(&d.key, &d.meta) {
+		// The purge came while the file got its name, and the sweep may have been here.
+		v.displace(d.hash, toNano(d.meta.FetchStart))
+		return 0, errPurged
+	}
 	return version, nil
 }
 
