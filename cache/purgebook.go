@@ -86,10 +86,6 @@ func (p *purges) saveTo(v *volume) error {
 	}
 	text := p.text(v)
 	err = v.writeBook(text)
-	if noSpace(err) {
-		v.evict(int64(2*len(text)), 1)
-		err = v.writeBook(text)
-	}
 	if err != nil {
 		v.bookStale.Store(true)
 		v.fault(err, true)
