@@ -77,6 +77,28 @@ func (p *Proxy) spare(format header.Format) bool {
 	return slow.spare()
 }
 
+// PostponedWaitsFor says in a word what keeps the postponed conversions of a site from
+// being made just now: drain, stress, dial (it is above level 0), origin (it is slow) or
+// workers (they have no time); "" for nothing.
+func (p *Proxy) PostponedWaitsFor(id string) string {
+	since, _ := p.stressed(p.now())
+	n, level := p.dial.Of(id)
+	s := p.set.Load().router.byID[id]
+	switch {
+	case p.draining():
+		return "drain"
+	case !since.IsZero():
+		return "stress"
+	case n > 0 || level.Deferred:
+		return "dial"
+	case s != nil && s.misses.Sheds(p.now()):
+		return "origin"
+	case !p.dial.Idle() || !p.spare(header.WebP):
+		return "workers"
+	}
+	return ""
+}
+
 // Make implements backlog.Maker.
 func (m *maker) Make(ctx context.Context, key cache.Key) backlog.Verdict {
 	p := m.p

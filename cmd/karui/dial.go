@@ -130,6 +130,9 @@ func printDial(w io.Writer, d *server.DialAnswer, site string) error {
 			fmt.Fprintf(&b, "%s are turned away since %s: they took too long to their first byte\n", groupWords(g), clockTime(g.Since))
 		}
 	}
+	if line := backlogLine(d.Backlog, site); line != "" {
+		b.WriteString(line)
+	}
 	n := 0
 	for _, m := range d.History {
 		if n++; !mine(m.Site) || n > shown {
@@ -143,6 +146,22 @@ func printDial(w io.Writer, d *server.DialAnswer, site string) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// backlogLine says how much is to be made later, "" for nothing.
+func backlogLine(counts map[string]int, site string) string {
+	total := 0
+	var parts []string
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		if n := counts[id]; n > 0 && (site == "" || id == site) {
+			total += n
+			parts = append(parts, fmt.Sprintf("%s %d", id, n))
+		}
+	}
+	if total == 0 {
+		return ""
+	}
+	return fmt.Sprintf("backlog: %d to be made at level 0 when workers are idle (%s)\n", total, strings.Join(parts, ", "))
 }
 
 func dialCause(d *server.DialAnswer) string {

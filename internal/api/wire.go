@@ -6,12 +6,13 @@ import "time"
 // theirs.
 type Stats struct {
 	// Since is when the process began to count.
-	Since   time.Time    `json:"since"`
-	Version string       `json:"version,omitempty"`
-	Sites   []SiteStats  `json:"sites"`
-	Workers *WorkerStats `json:"workers,omitempty"`
-	Cache   *CacheStats  `json:"cache,omitempty"`
-	Flights *FlightStats `json:"flights,omitempty"`
+	Since   time.Time     `json:"since"`
+	Version string        `json:"version,omitempty"`
+	Sites   []SiteStats   `json:"sites"`
+	Workers *WorkerStats  `json:"workers,omitempty"`
+	Cache   *CacheStats   `json:"cache,omitempty"`
+	Flights *FlightStats  `json:"flights,omitempty"`
+	Backlog *BacklogStats `json:"backlog,omitempty"`
 }
 
 // SiteStats counts for one site since the start. A site that a reload took out of
@@ -26,6 +27,8 @@ type SiteStats struct {
 	Variants map[string]uint64 `json:"variants"`
 	// SavedBytes is what they saved viewers.
 	SavedBytes uint64 `json:"saved_bytes"`
+	// Backlog is how many conversions are to be made when workers are idle.
+	Backlog int `json:"backlog"`
 }
 
 // WorkerStats is what the worker processes have done and are doing.
@@ -82,6 +85,19 @@ type FlightStats struct {
 	Viewers     int64 `json:"viewers"`
 	MemoryBytes int64 `json:"memory_bytes"`
 	DiskBytes   int64 `json:"disk_bytes"`
+}
+
+// BacklogStats is what is to be made when workers are idle.
+type BacklogStats struct {
+	Entries    int   `json:"entries"`
+	MaxEntries int   `json:"max_entries"`
+	Bytes      int64 `json:"bytes"`
+	MaxBytes   int64 `json:"max_bytes"`
+	// Oldest is when the longest waiting one was first asked for.
+	Oldest time.Time `json:"oldest,omitzero"`
+	// Made and Dropped, by cause, are counted since the start.
+	Made    uint64            `json:"made"`
+	Dropped map[string]uint64 `json:"dropped"`
 }
 
 // Quarantine is what GET /quarantine answers: the originals that are not tried

@@ -7,6 +7,7 @@ import (
 
 	"karui/cache"
 	"karui/convert"
+	"karui/proxy/backlog"
 	"karui/proxy/flight"
 	"karui/proxy/origin"
 	"karui/proxy/success"
@@ -20,6 +21,8 @@ type collector struct {
 	flights func() flight.Stats
 	places  func() []origin.PlacesStatus
 	success func() success.Snapshot
+	// backlog gives what is to be made later, and the ids of the sites.
+	backlog func() (backlog.Status, []string)
 	self    func() self
 }
 
@@ -46,6 +49,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	c.collectPool(counter, gauge)
 	collectPlaces(c.places(), counter, gauge)
 	collectSuccess(c.success(), gauge)
+	postponed, sites := c.backlog()
+	collectBacklog(postponed, sites, counter, gauge)
 	collectSelf(c.self(), counter, gauge)
 	f := c.flights()
 	gauge(describe("flights", "Shared fetches that can be joined, those that are being converted included."), float64(f.Flights))

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -26,6 +27,8 @@ type DialAnswer struct {
 	// requests are turned away for the disks.
 	Stress []StressGroup `json:"stress"`
 	Disk   bool          `json:"disk"`
+	// Backlog counts the conversions that are to be made when workers are idle, by site.
+	Backlog map[string]int `json:"backlog"`
 }
 
 // ShedShare is the share of a site's requests that is turned away.
@@ -80,6 +83,8 @@ func (s *server) getDial(c *api.Call) (any, error) {
 			answer.Shed[site.ID] = ShedShare{Percent: share.Percent, First: share.First[site.ID], Until: share.Until}
 		}
 	}
+	answer.Backlog = s.backlog.Counts()
+	maps.DeleteFunc(answer.Backlog, func(id string, _ int) bool { return !c.May(id) })
 	answer.Stress = []StressGroup{}
 	for _, g := range s.proxy.Latency() {
 		group := StressGroup{Group: g.Group, Shedding: g.Shedding, Since: g.Since, MeanSeconds: g.Mean.Seconds(), Requests: g.Samples}

@@ -16,6 +16,7 @@ import (
 	"karui/cache"
 	"karui/convert"
 	"karui/internal/origintest"
+	"karui/proxy/backlog"
 	"karui/proxy/flight"
 	"karui/proxy/origin"
 	"karui/proxy/success"
@@ -67,6 +68,9 @@ func full(places func() []origin.PlacesStatus) collector {
 		},
 		flights: func() flight.Stats { return flight.Stats{} },
 		self:    func() self { return self{} },
+		backlog: func() (backlog.Status, []string) {
+			return backlog.Open(backlog.Options{}).Status(0), []string{"shop"}
+		},
 		places: func() []origin.PlacesStatus {
 			all := places()
 			for i := range all {

@@ -9,7 +9,7 @@ func (s *server) api() *api.Handler {
 	routes := s.routes()
 	if s.options.Routes != nil {
 		routes = append(routes, s.options.Routes(Parts{
-			Cache: s.cache, Pool: s.pool, Proxy: s.proxy, Config: s.inForce, Origin: s.clients.find, Log: s.log,
+			Cache: s.cache, Pool: s.pool, Proxy: s.proxy, Backlog: s.backlog, Config: s.inForce, Origin: s.clients.find, Log: s.log,
 		})...)
 	}
 	return api.New(api.Options{Routes: routes, Tokens: s.config.Admin.keys(), Log: s.log})

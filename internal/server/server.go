@@ -33,6 +33,7 @@ import (
 	"karui/internal/config"
 	"karui/internal/logging"
 	"karui/proxy"
+	"karui/proxy/backlog"
 	"karui/proxy/origin"
 	"karui/proxy/success"
 )
@@ -62,6 +63,8 @@ type Parts struct {
 	Cache *cache.Cache
 	Pool  *convert.Pool
 	Proxy *proxy.Proxy
+	// Backlog is what is to be made when the workers have time. A purge is to reach it.
+	Backlog *backlog.Backlog
 	// Config gives the configuration in force, and Origin the way to a site's origin
 	// in force, nil for a site that is not configured. Both change with a reload.
 	Config func() Config
@@ -91,6 +94,8 @@ type server struct {
 	cache    *cache.Cache
 	pool     *convert.Pool
 	proxy    *proxy.Proxy
+	backlog  *backlog.Backlog
+	queues   queues
 	registry *prometheus.Registry
 	// register is the registry, or what a test puts before it.
 	register prometheus.Registerer
@@ -167,13 +172,16 @@ func (s *server) build() (err error) {
 		return fmt.Errorf("start workers: %w", err)
 	}
 	s.register.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.openBacklog()
+	s.queues = queues{stats: s.pool.Stats, now: time.Now}
 	s.proxy = proxy.New(proxy.Options{
+		Queues: s.queues.look, Postponed: s.backlog.Ask,
 		Settings: settings, Cache: s.cache, Convert: s.pool, Log: s.log, Access: s.accessLog(), Registry: s.register,
 		SpoolDir: s.spoolDir(), Tally: s.success, Load: s.load, Volumes: s.volumes,
 	})
 	s.restoreSwitches()
 	s.restoreQuarantine()
-	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status, success: s.success.Snapshot, self: s.self})
+	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status, success: s.success.Snapshot, self: s.self, backlog: s.backlogNow})
 	return nil
 }
 
@@ -204,6 +212,9 @@ func (s *server) teardown() {
 	}
 	if s.pool != nil {
 		s.pool.Close()
+	}
+	if s.backlog != nil {
+		s.backlog.Close()
 	}
 	if s.cache != nil {
 		if err := s.cache.Close(); err != nil {
@@ -254,6 +265,10 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 	defer counted()
 	serving.Go(func() { s.keepSuccess(counting) })
 	serving.Go(func() { s.keepQuarantine(counting) })
+	serving.Go(func() { s.backlog.Keep(counting) })
+	working, worked := context.WithCancel(ctx) // it ends as the drain begins
+	defer worked()
+	serving.Go(func() { s.backlog.Work(working, s.proxy.Postponed()) })
 	defer func() { _, _ = front.Close(), back.Close() }() // whatever is left now has had its time
 
 	s.announce(public.Addr(), private.Addr())

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 
 	"karui/cache"
 	"karui/convert"
@@ -16,14 +17,16 @@ func (s *server) routes() []api.Route {
 		{Method: http.MethodGet, Pattern: "/success", Right: api.Read, Handle: s.successes},
 		{Method: http.MethodGet, Pattern: "/quarantine", Right: api.Read, Whole: true, Handle: s.quarantine},
 		{Method: http.MethodDelete, Pattern: "/quarantine/{digest}", Right: api.Dial, Whole: true, Handle: s.release},
-	}, append(s.placeRoutes(), s.dialRoutes()...)...)
+	}, slices.Concat(s.placeRoutes(), s.dialRoutes(), s.backlogRoutes())...)
 }
 
 // stats answers GET /stats.
 func (s *server) stats(c *api.Call) (any, error) {
 	answer := api.Stats{Since: s.began.UTC(), Sites: []api.SiteStats{}}
+	postponed := s.backlog.Counts()
 	for _, site := range s.proxy.Sites() {
 		if c.May(site.ID) {
+			site.Backlog = postponed[site.ID]
 			answer.Sites = append(answer.Sites, site)
 		}
 	}
@@ -31,6 +34,7 @@ func (s *server) stats(c *api.Call) (any, error) {
 		answer.Workers = workerStats(s.pool.Stats())
 		answer.Cache = cacheStats(s.cache.Stats())
 		answer.Flights = flightStats(s.proxy.Flights())
+		answer.Backlog = backlogStats(s.backlog.Status(0))
 	}
 	return answer, nil
 }

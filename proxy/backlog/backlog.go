@@ -167,9 +167,9 @@ func (b *Backlog) Ask(key cache.Key, a Ask) {
 // take moves what came to the list. The lock is held.
 func (b *Backlog) take() {
 	b.inMu.Lock()
-	came := b.inbox
-	if len(came) > 0 {
-		b.inbox = make(map[cache.Key]asked, min(len(came), 1000))
+	var came map[cache.Key]asked
+	if len(b.inbox) > 0 {
+		came, b.inbox = b.inbox, make(map[cache.Key]asked, min(len(b.inbox), 1000))
 	}
 	b.dropped[Overrun] += b.overrun
 	b.overrun = 0

@@ -258,3 +258,30 @@ func TestKeepWritesWithinASecond(t *testing.T) {
 		}
 	})
 }
+
+func TestManyAskWhileItIsLookedAt(t *testing.T) {
+	b := Open(Options{File: t.TempDir() + "/backlog.journal", Limits: DefaultLimits()})
+	defer b.Close()
+	var asking sync.WaitGroup
+	for w := range 8 {
+		asking.Go(func() {
+			for i := range 500 {
+				b.Ask(key(fmt.Sprintf("site%d", i%3), fmt.Sprintf("/%d", i)), Missing)
+				switch w {
+				case 0:
+					b.Counts()
+				case 1:
+					_ = b.Flush()
+				case 2:
+					b.one(context.Background(), &script{idle: true, verdict: Busy})
+				case 3:
+					b.Status(3)
+				}
+			}
+		})
+	}
+	asking.Wait()
+	if st := b.Status(0); st.Entries != 500 || len(st.Sites) != 3 {
+		t.Errorf("%+v", st)
+	}
+}
