@@ -29,7 +29,8 @@ var templates = sync.OnceValues(func() (map[string]*template.Template, error) {
 })
 
 // states are the words that begin a subject, the same in all languages, so that
-// filters and people who sort mails by eye find them.
+// filters and people who sort mails by eye find them. They are the titles of the
+// runbook's entries, too.
 var states = map[event.Kind]string{
 	event.Degrade:       "DEGRADED",
 	event.Restore:       "RESTORED",

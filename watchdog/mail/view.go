@@ -58,6 +58,10 @@ func (v view) Viewers() string {
 	return seeUnknown
 }
 
+// Entry is the entry of the runbook about mails of this kind, empty for a kind from
+// a later version.
+func (v view) Entry() string { return states[v.Kind] }
+
 // Down tells that the round found the proxy down.
 func (v view) Down() bool { return len(v.Probes) > 0 && !v.Up }
 
