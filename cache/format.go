@@ -112,7 +112,7 @@ func encodeSlot(meta Meta, sequence, headSum uint64) []byte {
 // encodeAge counts from one whole second to another, so that a body does not grow
 // older by being stored again and again.
 func encodeAge(m *Meta) uint32 {
-	body := m.bodyStart()
+	body := m.Born()
 	if !body.Before(m.FetchStart) {
 		return 0
 	}

@@ -121,8 +121,8 @@ func (m Meta) check() error {
 	return nil
 }
 
-// bodyStart is when the body was fetched.
-func (m *Meta) bodyStart() time.Time {
+// Born is when the fetch began that the body came from.
+func (m *Meta) Born() time.Time {
 	if m.BodyStart.IsZero() || m.BodyStart.After(m.FetchStart) {
 		return m.FetchStart
 	}

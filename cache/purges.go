@@ -67,7 +67,7 @@ func newPurges(now func() time.Time) *purges {
 // hit tells whether an entry was purged after its body was fetched.
 func (p *purges) hit(key *Key, meta *Meta) bool {
 	set := p.set.Load()
-	return set != nil && set.Hits(key.Site, key.Path, meta.bodyStart())
+	return set != nil && set.Hits(key.Site, key.Path, meta.Born())
 }
 
 // sweptAll tells whether every volume that is configured has been looked through.

@@ -99,7 +99,7 @@ func (p *purges) forget(now time.Time) {
 
 // count notes a removed file on account of the purge that hit it.
 func (p *purges) count(key *Key, meta *Meta) {
-	by, _ := p.set.Load().Find(key.Site, key.Path, meta.bodyStart())
+	by, _ := p.set.Load().Find(key.Site, key.Path, meta.Born())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.removed++

@@ -190,7 +190,7 @@ func (q *queue) update(h hash, e *Entry, meta Meta) (found bool, err error) {
 		old.lane.volume.superseded.Add(1)
 		return true, ErrSuperseded
 	}
-	meta.BodyStart = old.entry.Meta.bodyStart()
+	meta.BodyStart = old.entry.Meta.Born()
 	if q.purges.hit(&e.Key, &meta) {
 		return true, ErrGone
 	}

@@ -65,7 +65,7 @@ func (v *volume) updateInPlace(e *Entry, h hash, meta *Meta) (version uint32, fi
 		return 0, false, err
 	}
 	defer f.Close()
-	meta.BodyStart = hd.meta.bodyStart()
+	meta.BodyStart = hd.meta.Born()
 	if v.purges.hit(&e.Key, meta) {
 		return 0, false, ErrGone
 	}
@@ -110,7 +110,7 @@ func (v *volume) rewrite(e *Entry, h hash, meta *Meta) (uint32, error) {
 		return 0, ErrGone
 	}
 	defer f.Close()
-	meta.BodyStart = hd.meta.bodyStart()
+	meta.BodyStart = hd.meta.Born()
 	d := draft{key: e.Key, hash: h, meta: *meta, size: hd.size, whole: true}
 	d.allow = func(stored *head) error { return v.mayUpdate(e, *meta, stored) }
 	d.fill = func(to file) error {

@@ -133,7 +133,7 @@ func (j *job) receive(ctx context.Context, fl *flight.Flight, head *origin.Head)
 	j.supersede(asked, r, head.Start)
 	var storing sync.WaitGroup
 	storing.Go(func() {
-		j.p.put(j.fetch.form(formOriginal), j.start, j.set.ttl.Useless(r.freshness), r, body)
+		j.put(j.fetch.form(formOriginal), r, body)
 	})
 	defer storing.Wait()
 	if decided {

@@ -19,6 +19,24 @@ func (p *Proxy) put(key cache.Key, start, expires time.Time, r *record, body []b
 	p.stored(p.store.Put(key, cache.Meta{FetchStart: start, Expires: expires, Attributes: r.encode()}, body))
 }
 
+// put stores what the job has for the key: an original, or what was made of it.
+func (j *job) put(key cache.Key, r *record, body []byte) {
+	if meta, ok := j.meta(r); ok {
+		j.p.stored(j.p.store.Put(key, meta, body))
+	}
+}
+
+// meta is what the cache is told of it; not ok is that it comes too late to be stored.
+func (j *job) meta(r *record) (meta cache.Meta, ok bool) {
+	return cache.Meta{
+		FetchStart: j.start, BodyStart: j.born, Expires: j.set.ttl.Useless(r.freshness), Attributes: r.encode(),
+	}, !j.overdue()
+}
+
+// overdue tells whether the cache may have forgotten a purge that hits what the job
+// began with.
+func (j *job) overdue() bool { return j.p.now().Sub(j.began) > cache.PurgeHold/2 }
+
 // stored looks at what the cache said to a change.
 func (p *Proxy) stored(err error) {
 	switch {
@@ -193,7 +211,10 @@ func (j *job) storeLarge(ctx context.Context, fl *flight.Flight, head *origin.He
 			return false
 		}
 	}
-	meta := cache.Meta{FetchStart: j.start, Expires: j.set.ttl.Useless(r.freshness), Attributes: r.encode()}
+	meta, ok := j.meta(r)
+	if !ok {
+		return false
+	}
 	err = j.p.store.PutFrom(j.fetch.form(formOriginal), meta, body.Size(), body)
 	j.p.stored(err)
 	return err == nil

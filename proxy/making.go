@@ -56,7 +56,7 @@ func (j *job) note(r *record, o convert.Outcome) {
 		if passes(o.Decision.Code) {
 			m.noted = j.p.now()
 		}
-		j.p.put(key, j.start, j.set.ttl.Useless(r.freshness), m, nil)
+		j.put(key, m, nil)
 	default:
 		if o.Decision.Code != convert.Deferred {
 			j.p.resting.rest(key, j.set.ttl.Short)
@@ -168,7 +168,7 @@ func (j *job) convert(ctx context.Context, f header.Format, body []byte, r *reco
 		header: variantFields(r.header, j.fetch.key.Path, f),
 	}
 	j.board.settle(f, result{record: v, format: f, body: made.Body, decision: made.Decision})
-	j.p.put(j.fetch.form(f.String()), j.start, j.set.ttl.Useless(r.freshness), v, made.Body)
+	j.put(j.fetch.form(f.String()), v, made.Body)
 	if n > 0 {
 		j.p.postpone(j.fetch, f, backlog.Degraded)
 	}

@@ -28,6 +28,7 @@ type metrics struct {
 	moves       *prometheus.CounterVec
 	remade      prometheus.Counter
 	unwaited    prometheus.Counter
+	purges      *prometheus.CounterVec
 
 	// times are the children of duration and firstByte that were in use.
 	times sync.Map // outcome to *observers
@@ -79,7 +80,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		Namespace: "karui", Name: "unwaited_total",
 		Help: "Viewers who got the original at once, since first_response.wait would have been in vain.",
 	})
-	registry.MustRegister(m.unwaited, m.requests, m.duration, m.sent, m.saved, m.fetches, m.conversions, m.active, m.pings, m.variants, m.moves, m.remade, m.firstByte, m.making)
+	m.purges = counter("purges_total", "Prefixes that were purged, by site.", "site")
+	registry.MustRegister(m.purges, m.unwaited, m.requests, m.duration, m.sent, m.saved, m.fetches, m.conversions, m.active, m.pings, m.variants, m.moves, m.remade, m.firstByte, m.making)
 	m.none = m.of("")
 	return m
 }

@@ -33,11 +33,15 @@ type job struct {
 	// start is that of the fetch which the original came from, or was last
 	// confirmed by.
 	start time.Time
+	// born is when the fetch began that the bytes of a stored original came from; zero
+	// for those that the job has fetched itself. began is when the job did.
+	born, began time.Time
 }
 
 // obtain is the fetch of the flight. It looks into the cache a second time, since
 // an entry may have been stored between the viewer's look and the flight's start.
 func (j *job) obtain(ctx context.Context) (response *origin.Response, err error) {
+	j.began = j.p.now()
 	left := j.p.work.attend()
 	j.first = func() {}
 	j.done = sync.OnceFunc(func() {
@@ -105,7 +109,7 @@ func (j *job) replay(held found, r *record, start time.Time) (*origin.Response, 
 	if !r.transformable || !j.again && j.p.resolved(j.set, j.fetch, j.board.leader, r.source) {
 		return nil, flight.ErrStored
 	}
-	j.board.replayed, j.start = r, start
+	j.board.replayed, j.start, j.born = r, start, held.Meta.Born()
 	return &origin.Response{
 		Head: origin.Head{
 			Status: http.StatusOK, Header: r.header, Length: held.Size(), Framing: origin.Length, Start: start,

@@ -43,6 +43,17 @@ func (r *resting) rest(key cache.Key, d time.Duration) {
 	r.until[key] = now.Add(d)
 }
 
+// forget lets go of the keys that match.
+func (r *resting) forget(match func(cache.Key) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key := range r.until {
+		if match(key) {
+			delete(r.until, key)
+		}
+	}
+}
+
 // rests tells whether the key is to be left alone.
 func (r *resting) rests(key cache.Key) bool {
 	r.mu.Lock()
