@@ -193,7 +193,7 @@ func TestPutDuringEviction(t *testing.T) {
 	evicted := make(chan struct{})
 	go func() {
 		defer close(evicted)
-		c.volumes[0].evict(0, 1)
+		c.volumes[0].evict(t.Context(), 0, 1, nil)
 	}()
 	for c.Stats().Volumes[0].Files != 0 {
 		runtime.Gosched()
@@ -260,8 +260,8 @@ func testClose(t *testing.T) {
 	}
 	defer open.Close()
 	reached, release := make(chan struct{}), make(chan struct{})
-	files.break_(func(op, _ string) error {
-		if op == "rename" {
+	files.break_(func(op, name string) error {
+		if op == "rename" && strings.Contains(name, "/entries/") {
 			close(reached)
 			<-release
 		}

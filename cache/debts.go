@@ -197,19 +197,20 @@ func (v *volume) members() (list []ghost) {
 	return list
 }
 
-// note writes a small file of the volume's own. One that cannot be written now is
-// missing, which is worse for nobody but who relies on it later: errors are left.
-func (v *volume) note(name, text string) {
+// note writes a small file of the volume's own, and says whether it could. One that is
+// missing is worse for nobody but who relies on it later: errors are left.
+func (v *volume) note(name, text string) (written bool) {
 	temporary := v.path + "/tmp/" + v.run + name + ".note"
 	f, err := v.files.Open(temporary, unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC)
 	if err != nil {
-		return
+		return false
 	}
 	_, err = f.Write([]byte(text))
 	if cerr := f.Close(); err == nil && cerr == nil && v.files.Rename(temporary, filepath.Join(v.path, name)) == nil {
-		return
+		return true
 	}
 	_ = v.files.Remove(temporary)
+	return false
 }
 
 // readNote reads one; empty if there is none that is not longer than most.

@@ -226,7 +226,7 @@ func TestInodesExhausted(t *testing.T) {
 	last := func() { check(t, c, key(999), Meta{FetchStart: at(1)}, []byte("999")) }
 	last()
 	// The upkeep keeps inodes under the limits, too.
-	c.volumes[0].measure()
+	c.volumes[0].measure(t.Context())
 	if s := c.Stats().Volumes[0]; s.UsedPercent > 90.5 || s.Evictions == 0 || s.State != StateOK {
 		t.Errorf("%+v, want inodes at disk.low", s)
 	}

@@ -20,7 +20,7 @@ import (
 // own are the names that a volume's folder may hold before its file `format` tells
 // whose it is: those of this package, what the proxy keeps beside them (spool, state),
 // and what a new file system is made with.
-var own = []string{"entries", "format", "lock", "lost+found", "members", "owed", "purges", "spool", "state", "tmp"}
+var own = []string{"entries", "format", "lock", "lost+found", "members", "owed", "purges", "size", "spool", "state", "tmp"}
 
 // trial begins the names of files by which it is tried whether a folder can be written.
 const trial = ".try-"

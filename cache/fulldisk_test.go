@@ -37,7 +37,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	check(t, c, key(199), Meta{FetchStart: at(1)}, make([]byte, 100_000))
-	c.volumes[0].measure()
+	c.volumes[0].measure(t.Context())
 	if s := c.Stats().Volumes[0]; s.UsedPercent > 50 || s.UsedPercent < 20 || s.Evictions == 0 {
 		t.Errorf("%+v, want it at disk.low", s)
 	}

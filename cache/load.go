@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,26 +44,29 @@ func (v *volume) loadAll(ctx context.Context) {
 	v.mu.Lock()
 	epoch := v.epoch
 	loaded := v.loaded
-	v.loading = true
 	v.mu.Unlock()
 	defer func() {
 		v.mu.Lock()
-		v.loading = false
+		v.loading = v.loading && v.epoch != epoch // else another load is asked for
 		v.mu.Unlock()
+		v.advance()
 	}()
+	p := newPace(v.now)
 	for i := range folders {
 		if loaded[i] {
 			continue
 		}
-		if err := v.loadFolder(ctx, i, epoch, sweep); err != nil {
+		if err := v.loadFolder(ctx, i, epoch, p, sweep); err != nil {
 			if ctx.Err() == nil {
 				v.fault(err, false)
 				v.log.Warn("cache volume not loaded, its entries are looked up on disk", "err", err)
 			}
 			return
 		}
+		v.advance()
 	}
-	v.measure()
+	v.allSeen(epoch)
+	v.measure(ctx)
 	if s := v.stats(); s.Loaded {
 		sweep.end()
 		v.mu.Lock()
@@ -72,7 +76,7 @@ func (v *volume) loadAll(ctx context.Context) {
 	}
 }
 
-func (v *volume) loadFolder(ctx context.Context, i, epoch int, sweep *sweep) error {
+func (v *volume) loadFolder(ctx context.Context, i, epoch int, p *pace, sweep *sweep) error {
 	sub := fmt.Sprintf("%02x", i)
 	dir := v.path + "/entries/" + sub
 	err := v.files.Names(dir, func(name string) bool {
@@ -80,7 +84,7 @@ func (v *volume) loadFolder(ctx context.Context, i, epoch int, sweep *sweep) err
 		if h, ok := parseHash(name); ok && name[:2] == sub {
 			v.loadFile(h, dir+"/"+name, epoch, sweep)
 		}
-		return ctx.Err() == nil
+		return p.step(ctx) == nil
 	})
 	if err == nil {
 		err = ctx.Err()
@@ -94,6 +98,29 @@ func (v *volume) loadFolder(ctx context.Context, i, epoch int, sweep *sweep) err
 		v.loaded[i] = true
 	}
 	return nil
+}
+
+// found takes a file into the index that was there before. Called with mu held.
+func (v *volume) found(r record) {
+	v.index.put(r)
+	v.unseen = max(v.unseen-r.bytes(), 0)
+}
+
+// allSeen ends the guess at what has not been found, once all has.
+func (v *volume) allSeen(epoch int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.epoch == epoch && !slices.Contains(v.loaded[:], false) {
+		v.unseen = 0
+	}
+}
+
+// advance wakes those who wait for the load.
+func (v *volume) advance() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	close(v.progress)
+	v.progress = make(chan struct{})
 }
 
 // loadFile holds the key's lock so that no Delete comes between the look at the
@@ -131,7 +158,7 @@ func (v *volume) loadFile(h hash, name string, epoch int, sweep *sweep) {
 	if v.epoch != epoch {
 		return
 	}
-	v.index.put(record{
+	v.found(record{
 		hash: h, access: accessed(info).UnixNano(), blocks: blocksOf(onDisk(info)),
 		stamp: fingerprint(info), version: v.memory.nextVersion(),
 	})

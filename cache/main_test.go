@@ -132,7 +132,10 @@ type faulty struct {
 	osFiles
 	mu   sync.Mutex
 	fail func(op, name string) error
-	used func() (usage, error)
+	// notes has the note about the size meet accidents too; it comes before other calls
+	// that tests wait for.
+	notes bool
+	used  func() (usage, error)
 }
 
 func (f *faulty) break_(fail func(op, name string) error) {
@@ -145,7 +148,7 @@ func (f *faulty) check(op, name string) error {
 	f.mu.Lock()
 	fail := f.fail
 	f.mu.Unlock()
-	if fail == nil {
+	if fail == nil || !f.notes && (strings.HasSuffix(name, "/size") || strings.HasSuffix(name, "-size.note")) {
 		return nil
 	}
 	if err := fail(op, name); err != nil {
@@ -283,7 +286,7 @@ func (f *faultyFile) Close() error {
 func filesIn(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !slices.Contains([]string{"lock", "format", "members", "purges"}, d.Name()) && filepath.Base(filepath.Dir(path)) != "owed" {
+		if err == nil && !d.IsDir() && !slices.Contains([]string{"lock", "format", "members", "purges", "size"}, d.Name()) && filepath.Base(filepath.Dir(path)) != "owed" {
 			names = append(names, path)
 		}
 		return err

@@ -269,7 +269,7 @@ func (v *volume) adopt(h hash, stamp uint32, hd *head) uint32 {
 		return 0
 	}
 	version := v.memory.nextVersion()
-	v.index.put(record{
+	v.found(record{
 		hash: h, access: v.now().UnixNano(), fetched: toNano(hd.meta.FetchStart),
 		blocks: blocksOf(onDisk(info)), stamp: stamp, verified: true, version: version, reads: 1,
 	})

@@ -33,7 +33,7 @@ func (v *volume) upkeep(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := v.now()
-		v.measure()
+		v.measure(ctx)
 		if now.Sub(minute) >= time.Minute {
 			minute = now
 			v.minutely(now)
@@ -44,29 +44,39 @@ func (v *volume) upkeep(ctx context.Context) {
 }
 
 // measure looks at the file system and evicts what is over the limits.
-func (v *volume) measure() {
+func (v *volume) measure(ctx context.Context) {
 	if v.working() != nil {
 		return
 	}
-	v.evicting.Lock()
-	defer v.evicting.Unlock()
-	// After a load max_size may be passed: it may have been made smaller.
-	_ = v.evictWhile(func(_, _ int64) bool { return v.index.bytes+v.reserved > v.maxSize }) // counted there
-	for range 2 {                                                                           // a second time, to know what the eviction has brought
-		u, err := v.files.Usage(v.path)
-		if err != nil {
-			v.fault(err, false)
-			return
-		}
-		v.mu.Lock()
-		v.usage = u
-		v.mu.Unlock()
+	v.measuring.Lock()
+	defer v.measuring.Unlock()
+	v.weighListings()
+	v.shrink(ctx)
+	for range 2 { // a second time, to know what the eviction has brought
+		u, ok := v.look()
 		bytes, files := u.excess(v.high, v.low)
-		if bytes == 0 && files == 0 {
+		if !ok || bytes == 0 && files == 0 {
 			return
 		}
-		_ = v.evictWhile(func(b, f int64) bool { return b < bytes || f < files }) // counted there
+		v.evict(ctx, bytes, files, func() bool {
+			u, ok := v.look()
+			bytes, files := u.excess(v.low, v.low)
+			return !ok || bytes == 0 && files == 0
+		})
 	}
+}
+
+// look asks the file system how full it is.
+func (v *volume) look() (usage, bool) {
+	u, err := v.files.Usage(v.path)
+	if err != nil {
+		v.fault(err, false)
+		return usage{}, false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.usage = u
+	return u, true
 }
 
 func (v *volume) minutely(now time.Time) {
@@ -88,8 +98,10 @@ func (v *volume) minutely(now time.Time) {
 		v.fault(fmt.Errorf("the folder was removed or replaced: %w", unix.ESTALE), true)
 		return
 	}
+	v.lowerCeiling()
 	v.mu.Lock()
 	missing := !v.loading && slices.Contains(v.loaded[:], false)
+	v.loading = v.loading || missing
 	v.mu.Unlock()
 	if missing { // a folder could not be read
 		v.askLoad()

@@ -24,6 +24,7 @@ import (
 //
 //	lock          held with flock while a process uses the folder
 //	format        the version of the files in it, once they have been looked through
+//	size          what they take at most: see ceiling.go
 //	tmp/          files being written
 //	entries/ab/   files whose name (the key's hash) begins with ab
 //	purges        what was purged: see purgebook.go
@@ -53,11 +54,13 @@ func (k *keyLocks) of(h hash) *sync.Mutex {
 //
 // Locks, in the order in which they may be taken:
 //
-//	evicting  one eviction at a time
+//	measuring one look at the limits at a time, with the eviction that follows from it
+//	evicting  one batch of evictions at a time
 //	keys      shared with the other volumes. Held over a rename or an unlink, never
 //	          over the writing of a body. Get only ever tries to take one.
 //	booking   of the books of debts, held over a write to them
 //	bookSaving  the same of the book of purges; no other lock is held with it
+//	noting    of the note about the size, held over a write to it
 //	mu        index and state; never held over a call to the file system, and never
 //	          those of two volumes at once
 type volume struct {
@@ -77,24 +80,31 @@ type volume struct {
 	upkeepEvery time.Duration
 	serial      atomic.Uint64
 
-	evicting sync.Mutex
-	keys     *keyLocks
-	booking  sync.Mutex
-	ghosts   []ghost // volumes that are not configured now
+	measuring sync.Mutex
+	evicting  sync.Mutex
+	keys      *keyLocks
+	booking   sync.Mutex
+	noting    turn
+	ghosts    []ghost // volumes that are not configured now
 
-	mu       sync.Mutex
-	index    index
-	loaded   [folders]bool
-	loading  bool
-	epoch    int            // of the index; grows when it is thrown away
-	reserved int64          // bytes being written or removed, on top of index.bytes
-	graves   map[hash]grave // see graves.go
-	owing    bool           // another volume keeps book of what this one missed
-	distrust bool           // more was missed than graves can hold: see graves.go
-	health   health
-	usage    usage
-	lock     *os.File // nil while the folder is not ours
-	closed   bool
+	mu        sync.Mutex
+	index     index
+	loaded    [folders]bool
+	loading   bool           // a load is under way or asked for
+	progress  chan struct{}  // closed when a load has come further, or ended
+	epoch     int            // of the index; grows when it is thrown away
+	reserved  int64          // bytes being written or removed, on top of index.bytes
+	unseen    int64          // at most what files take that the load has not come to, in bytes
+	ceiling   int64          // what the note about the size says, in bytes
+	listings  int64          // what the folders have grown by, in bytes
+	weighedAt uint64         // the number of Puts when listings was looked at, plus one
+	graves    map[hash]grave // see graves.go
+	owing     bool           // another volume keeps book of what this one missed
+	distrust  bool           // more was missed than graves can hold: see graves.go
+	health    health
+	usage     usage
+	lock      *os.File // nil while the folder is not ours
+	closed    bool
 
 	busy   sync.WaitGroup // operations that change files
 	tasks  sync.WaitGroup // background work
@@ -121,7 +131,7 @@ func newVolume(cfg VolumeConfig, disk DiskConfig, opts Options, files fileSystem
 		path: cfg.Path, seed: seedOf(cfg.Path), weights: [2]float64{cfg.Weight, cfg.ClassWeight}, keys: keys, maxSize: int64(cfg.MaxSize), high: float64(disk.High), low: float64(disk.Low),
 		files: files, now: opts.Now, log: opts.Log.With("volume", cfg.Path), memory: m,
 		run: rand.Text() + "-", upkeepEvery: opts.upkeepEvery, index: newIndex(), graves: make(map[hash]grave),
-		health: health{state: StateOK},
+		health: health{state: StateOK}, progress: make(chan struct{}), noting: newTurn(),
 		chores: make(chan chore, 1024), load: make(chan struct{}, 1), sweepWanted: make(chan struct{}, 1),
 	}
 	v.weighed.Store(math.Float64bits(weigh(0, cfg.Weight, cfg.ClassWeight)))
@@ -172,6 +182,8 @@ func (v *volume) start() {
 
 // attach makes the folder, takes its lock and asks for its entries to be loaded.
 func (v *volume) attach() error {
+	_, err := v.files.Lstat(filepath.Join(v.path, "entries"))
+	fresh := errors.Is(err, fs.ErrNotExist)
 	for _, dir := range []string{"tmp", "entries"} {
 		if err := v.files.MkdirAll(filepath.Join(v.path, dir)); err != nil {
 			return fmt.Errorf("create folder: %w", err)
@@ -188,6 +200,7 @@ func (v *volume) attach() error {
 	if old != nil {
 		_ = old.Close()
 	}
+	v.readCeiling(fresh)
 	v.readDebts()
 	v.readPurges()
 	v.reload()
@@ -234,8 +247,10 @@ func (v *volume) attached() bool {
 func (v *volume) reload() {
 	v.mu.Lock()
 	v.epoch++
+	v.unseen += v.index.bytes
 	v.index = newIndex()
 	v.loaded = [folders]bool{}
+	v.loading = true
 	v.mu.Unlock()
 	v.askLoad()
 }
@@ -276,6 +291,7 @@ func (v *volume) close(ctx context.Context) error {
 	go func() {
 		v.busy.Wait()
 		v.tasks.Wait()
+		v.closeCeiling()
 		close(ended)
 	}()
 	select {
@@ -344,7 +360,7 @@ func (v *volume) stats() VolumeStats {
 	v.mu.Lock()
 	s := VolumeStats{
 		Path: v.path, State: v.health.state, Weight: v.weight(), Loaded: true, UsedPercent: v.usage.percent(),
-		Files: int64(v.index.n), Bytes: v.index.bytes, MaxBytes: v.maxSize,
+		Files: int64(v.index.n), Bytes: v.index.bytes + v.listings, MaxBytes: v.maxSize,
 	}
 	for _, l := range v.loaded {
 		s.Loaded = s.Loaded && l

@@ -214,7 +214,7 @@ func TestFourVolumes(t *testing.T) {
 	for i, u := range used {
 		f.volume(i).seed = uint64(i + 1) // not by the random path: the same in every run
 		f.usage[f.dirs[i]] = u
-		f.volume(i).measure()
+		f.volume(i).measure(t.Context())
 		f.volume(i).minutely(f.clock.Now())
 	}
 	want := []float64{100, 140, 50, 20}
@@ -244,7 +244,7 @@ func TestFourVolumes(t *testing.T) {
 func TestWeightsOnceAMinute(t *testing.T) {
 	f := newFarm(t, 1, 1)
 	f.usage[f.dirs[0]] = 55
-	f.volume(0).measure()
+	f.volume(0).measure(t.Context())
 	if w := f.volume(0).weight(); w != 100 {
 		t.Errorf("weight %v before the minute is over", w)
 	}
@@ -353,7 +353,7 @@ func TestFailedAndReturnedVolume(t *testing.T) {
 			// old copies are still on the disk that failed.
 			for i := range 50 {
 				for _, v := range f.c.volumes[1:] {
-					v.evict(0, 1)
+					v.evict(t.Context(), 0, 1, nil)
 				}
 				f.c.volumes[1].discard(f.key(i).hash(), func() bool { return true }, func() {})
 				f.c.volumes[2].discard(f.key(i).hash(), func() bool { return true }, func() {})

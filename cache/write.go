@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -119,7 +120,7 @@ func (v *volume) write(d *draft) (version uint32, err error) {
 	}
 	version, err = v.tryWrite(d, need)
 	if noSpace(err) && !d.once {
-		v.evict(2*need, 1)
+		v.evict(context.Background(), 2*need, 1, nil)
 		version, err = v.tryWrite(d, need)
 	}
 	switch {
