@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"karui/internal/api"
+	"karui/internal/status"
 )
 
 // operators is the handler of the operators' listener.
@@ -17,9 +18,10 @@ import (
 // needs a token, since orchestrators have none. /metrics, which is about all
 // sites, needs one with the right `read` for all of them, unless the listener can
 // be reached from this machine only: what collects metrics there often has none.
+// /status is for people, and asks them for a token itself.
 // Below /api/v1, tokens are needed wherever some are configured, also on the
 // loopback, since a proxy of the operators' own may stand in front of it.
-func operators(cfg AdminConfig, ready func() bool, registry *prometheus.Registry, calls *api.Handler) http.Handler {
+func operators(cfg AdminConfig, ready func() bool, registry *prometheus.Registry, calls *api.Handler, people http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		plain(w, http.StatusOK, "ok\n")
@@ -37,6 +39,8 @@ func operators(cfg AdminConfig, ready func() bool, registry *prometheus.Registry
 	} else {
 		mux.Handle("GET /metrics", calls.Guard(api.Read, metrics))
 	}
+	mux.Handle(status.Path, people)
+	mux.Handle(status.Path+"/", people)
 	mux.Handle(path.Dir(api.Prefix)+"/", calls) // which also says so of versions that there are not
 	return mux
 }

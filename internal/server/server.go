@@ -32,6 +32,7 @@ import (
 	"karui/internal/api"
 	"karui/internal/config"
 	"karui/internal/logging"
+	"karui/internal/status"
 	"karui/proxy"
 	"karui/proxy/backlog"
 	"karui/proxy/origin"
@@ -96,6 +97,7 @@ type server struct {
 	proxy    *proxy.Proxy
 	backlog  *backlog.Backlog
 	queues   queues
+	recorder *status.Recorder
 	registry *prometheus.Registry
 	// register is the registry, or what a test puts before it.
 	register prometheus.Registerer
@@ -181,6 +183,7 @@ func (s *server) build() (err error) {
 	})
 	s.restoreSwitches()
 	s.restoreQuarantine()
+	s.recorder = s.newRecorder()
 	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status, success: s.success.Snapshot, self: s.self, backlog: s.backlogNow})
 	return nil
 }
@@ -226,6 +229,11 @@ func (s *server) teardown() {
 
 // serve answers on both listeners until ctx ends, and drains.
 func (s *server) serve(ctx context.Context, public, private net.Listener) error {
+	calls := s.api()
+	people, err := s.statusPage(calls)
+	if err != nil {
+		return errors.Join(err, public.Close(), private.Close())
+	}
 	limits := s.config.Limits
 	front := &http.Server{
 		Handler:           s.proxy,
@@ -241,7 +249,7 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 		},
 	}
 	back := &http.Server{
-		Handler:           operators(s.config.Admin, s.proxy.Well, s.registry, s.api()),
+		Handler:           operators(s.config.Admin, s.proxy.Well, s.registry, calls, people),
 		ReadHeaderTimeout: limits.HeaderTimeout,
 		ReadTimeout:       limits.IdleTimeout,
 		WriteTimeout:      limits.IdleTimeout,
@@ -265,6 +273,7 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 	defer counted()
 	serving.Go(func() { s.keepSuccess(counting) })
 	serving.Go(func() { s.keepQuarantine(counting) })
+	serving.Go(func() { s.recorder.Run(counting) })
 	serving.Go(func() { s.backlog.Keep(counting) })
 	working, worked := context.WithCancel(ctx) // it ends as the drain begins
 	defer worked()
