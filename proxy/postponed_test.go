@@ -31,7 +31,7 @@ func newLater(t *testing.T, options ...option) *later {
 	l.rig = newRig(t, append([]option{standing(), func(_ *rig, o *Options) {
 		o.Load = func() (fast, slow dial.Load) { return dial.Load{Workers: 2}, dial.Load{} }
 		o.Queues = func() (fast, slow Queue) { return *l.fast.Load(), Queue{Workers: 1} }
-		o.Postponed = l.list.Ask
+		o.Postponed, o.Purged = l.list.Ask, l.list.Purge
 	}}, options...)...)
 	return l
 }
@@ -248,6 +248,21 @@ func TestNothingIsMadeUnderStressOrInADrain(t *testing.T) {
 	if m.Idle() || m.Open("shop") {
 		t.Error("idle in a drain")
 	}
+}
+
+func TestWhatIsPurgedIsNotMade(t *testing.T) {
+	l := newLater(t)
+	l.origin.SetDefault(func(origintest.Request) origintest.Answer { return jpegAnswer(photo(t, 64, 1)) })
+	_ = l.proxy.Dial().Pin("", 3, time.Time{})
+	for _, path := range []string{"/old/a.jpg", "/old/b.jpg?x=1", "/new/a.jpg"} {
+		l.get(path, takesWebP)
+	}
+	l.idle()
+	l.listed(3)
+	if _, err := l.proxy.Purge(context.Background(), "shop", []string{"/old/"}); err != nil {
+		t.Fatal(err)
+	}
+	l.listed(1)
 }
 
 func TestKeysHoldAllThatAFetchNeeds(t *testing.T) {

@@ -58,6 +58,7 @@ type Proxy struct {
 	work     *workload
 	strain
 	postponed func(cache.Key, backlog.Ask)
+	purged    func(match func(cache.Key) bool)
 	unwatch   func() // ends watch and waits for it
 }
 
@@ -84,6 +85,9 @@ type Options struct {
 	// Postponed is told the keys of variants that can be made later, and of requests
 	// that asked for these again; nil for nobody. It must not wait for anything.
 	Postponed func(cache.Key, backlog.Ask)
+	// Purged is told of what is purged: what was postponed of keys that match is not to
+	// be made any more. nil for nobody.
+	Purged func(match func(cache.Key) bool)
 	// Now is the clock of lifetimes; nil means time.Now. Limits are kept by timers.
 	Now func() time.Time
 }
@@ -115,7 +119,7 @@ func New(o Options) *Proxy {
 		Dir: o.SpoolDir, Log: o.Log,
 	})
 	p.newStrain(&o)
-	p.postponed = o.Postponed
+	p.postponed, p.purged = o.Postponed, o.Purged
 	p.set.Store(newSettings(o.Settings, p.metrics, p.latency))
 	o.Registry.MustRegister(strainCollector{p})
 	p.unwatch = start(p.watch)

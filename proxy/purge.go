@@ -53,4 +53,7 @@ func (p *Proxy) forgetPurged(site string, prefixes []string, at time.Time) {
 	match := func(k cache.Key) bool { return set.Hits(k.Site, k.Path, at) }
 	p.flights.Forget(match)
 	p.resting.forget(match)
+	if p.purged != nil {
+		p.purged(match)
+	}
 }

@@ -310,11 +310,9 @@ func (b *Backlog) Clear(site string) int {
 	return b.Drop(func(k cache.Key) bool { return k.Site == site }, Cleared)
 }
 
-// Purge forgets what of a site's pictures was to be made: entries whose path match
-// says so of.
-func (b *Backlog) Purge(site string, match func(path string) bool) int {
-	return b.Drop(func(k cache.Key) bool { return k.Site == site && match(k.Path) }, Purged)
-}
+// Purge forgets what was to be made of pictures that were purged: the entries whose keys
+// match.
+func (b *Backlog) Purge(match func(cache.Key) bool) { b.Drop(match, Purged) }
 
 // Entry is one entry as operators see it.
 type Entry struct {
