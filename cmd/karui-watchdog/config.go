@@ -49,7 +49,7 @@ func (f *configFlag) file() string {
 // warn prints what is tolerated and yet looks like a mistake.
 func warn(cmd *cobra.Command, r *config.Result[settings.Config]) {
 	for _, w := range append(r.Warnings, r.Value.Warnings()...) {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
+		command.Warn(cmd, "%s", w)
 	}
 }
 
@@ -127,7 +127,7 @@ as a comment. Secrets are masked; the paths of those that lie in files are shown
 				return err
 			}
 			for _, w := range r.Warnings {
-				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
+				command.Warn(cmd, "%s", w)
 			}
 			return r.Print(cmd.OutOrStdout())
 		},

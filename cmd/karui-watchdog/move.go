@@ -5,11 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"karui/internal/command"
 	"karui/watchdog"
@@ -80,7 +78,7 @@ func newMoveCommand(want event.Order, cmd *cobra.Command) *cobra.Command {
 }
 
 func (m *moving) run(ctx context.Context, cmd *cobra.Command, w *wiring, site string) error {
-	if !m.yes && !isTerminal(cmd.InOrStdin()) {
+	if !m.yes && !command.IsTerminal(cmd.InOrStdin()) {
 		return command.Usage("stdin is not a terminal, so that nobody can be asked: add --yes")
 	}
 	p, err := w.Preview(ctx, site, m.want)
@@ -107,7 +105,7 @@ func (m *moving) run(ctx context.Context, cmd *cobra.Command, w *wiring, site st
 		say(cmd, "mail: %s (it stays in the outbox and is tried again by 'run' and 'check')", flushing)
 	}
 	if moved.Unwritten != nil {
-		say(cmd, "warning: state_dir does not tell of this, so that the watchdog will take it for somebody else's doing, and the audit log lacks it: %s", moved.Unwritten)
+		command.Warn(cmd, "state_dir does not tell of this, so that the watchdog will take it for somebody else's doing, and the audit log lacks it: %s", moved.Unwritten)
 	}
 	if err != nil {
 		return withHint(err)
@@ -170,15 +168,6 @@ func ask(ctx context.Context, cmd *cobra.Command, question string) (bool, error)
 		say(cmd, "")
 		return false, ctx.Err()
 	}
-}
-
-func isTerminal(r io.Reader) bool {
-	f, ok := r.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
 }
 
 // withHint adds the remedy that an error knows.

@@ -96,8 +96,14 @@ func undisturbed(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
+// pointColours show at a glance what is wrong, on a terminal.
+var pointColours = map[watchdog.PointStatus]command.Colour{
+	watchdog.Pass: command.Good, watchdog.Warn: command.Caution, watchdog.Fail: command.Bad,
+}
+
 func printPoint(out io.Writer, p watchdog.Point) {
-	_, _ = fmt.Fprintf(out, "%-7s %-22s %s\n", p.Status, p.Name, p.Text)
+	status := command.Paint(out, pointColours[p.Status], fmt.Sprintf("%-7s", p.Status))
+	_, _ = fmt.Fprintf(out, "%s %-22s %s\n", status, p.Name, p.Text)
 	if p.Hint != "" {
 		_, _ = fmt.Fprintf(out, "%31s-> %s\n", "", p.Hint)
 	}

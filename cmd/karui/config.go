@@ -76,16 +76,13 @@ write there is a warning, since karui may run as another one.`,
 				return err
 			}
 			for _, w := range r.Warnings {
-				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
+				command.Warn(cmd, "%s", w)
 			}
 			for _, remark := range r.Value.Remarks() {
-				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", remark)
+				command.Warn(cmd, "%s", remark)
 			}
 			if err := checkFolders(cmd, r); err != nil {
 				return err
-			}
-			for _, key := range r.Value.WithoutEffect() {
-				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s: %s has no effect in this version\n", r.Source(key), key)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok\n%s: %s\n", file.file(), summary(r.Value))
 			return err
@@ -111,7 +108,7 @@ func checkFolders(cmd *cobra.Command, r *config.Result[server.Config]) error {
 			problems = append(problems, &config.Problem{Key: key, What: problem, Source: source})
 		}
 		if warning != "" {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", &config.Problem{Key: key, What: warning, Source: source})
+			command.Warn(cmd, "%s", &config.Problem{Key: key, What: warning, Source: source})
 		}
 	}
 	return errors.Join(problems...)
@@ -155,7 +152,7 @@ as a comment. Secrets are masked; the paths of those that lie in files are shown
 				return err
 			}
 			for _, w := range r.Warnings {
-				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
+				command.Warn(cmd, "%s", w)
 			}
 			return r.Print(cmd.OutOrStdout())
 		},

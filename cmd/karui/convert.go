@@ -193,8 +193,8 @@ func runBatch(cmd *cobra.Command, c batch.Converter, job batch.Job) ([]batch.Rep
 
 // newProgress shows how far the work is, on a terminal only. End takes it away.
 func newProgress(cmd *cobra.Command, files int64) (update func(batch.Summary), end func()) {
-	stderr, ok := cmd.ErrOrStderr().(*os.File)
-	if !ok || !term.IsTerminal(int(stderr.Fd())) { //nolint:gosec // a file descriptor
+	stderr := cmd.ErrOrStderr()
+	if !command.Terminal(stderr) {
 		return func(batch.Summary) {}, func() {}
 	}
 	w := progress.NewWriter()

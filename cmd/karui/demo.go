@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"karui/internal/command"
+	"karui/internal/config"
 	"karui/internal/demo"
 )
 
@@ -60,7 +61,7 @@ func (d *demonstration) run(cmd *cobra.Command, _ []string) error {
 	}
 	if d.origin != "" {
 		site, err := url.Parse(d.origin)
-		if err != nil || site.Scheme != "http" && site.Scheme != "https" || site.Host == "" || site.User != nil || site.RawQuery != "" {
+		if err != nil || site.Scheme != "http" && site.Scheme != "https" || site.Host == "" || site.User != nil || site.RawQuery != "" || !config.GoodPort(site) {
 			return command.Usage("--origin is %q, but it must be the address of a site, such as https://www.example.com", d.origin)
 		}
 		o.Site = site

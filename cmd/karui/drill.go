@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"karui/internal/command"
 	"karui/internal/drill"
@@ -138,8 +136,8 @@ func (d *drilling) plan(cmd *cobra.Command) error {
 
 // drillProgress shows how far the drill is, on a terminal only. End takes it away.
 func drillProgress(cmd *cobra.Command) (update func(done, all int), end func()) {
-	stderr, ok := cmd.ErrOrStderr().(*os.File)
-	if !ok || !term.IsTerminal(int(stderr.Fd())) { //nolint:gosec // a file descriptor
+	stderr := cmd.ErrOrStderr()
+	if !command.Terminal(stderr) {
 		return nil, func() {}
 	}
 	w := progress.NewWriter()

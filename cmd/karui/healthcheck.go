@@ -79,7 +79,7 @@ func (h *healthcheck) run(cmd *cobra.Command, _ []string) error {
 func (h *healthcheck) target(cmd *cobra.Command) (target string, places []string, err error) {
 	if cmd.Flags().Changed("admin") {
 		u, err := url.Parse(h.admin)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || !config.GoodPort(u) {
 			return "", nil, command.Usage("--admin is %q: it must be a URL such as http://127.0.0.1:9090", h.admin)
 		}
 		return u.JoinPath("readyz").String(), nil, nil

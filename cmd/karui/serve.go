@@ -73,7 +73,7 @@ func (s *serving) run(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	for _, w := range loaded.Warnings {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", w)
+		command.Warn(cmd, "%s", w)
 	}
 	// net/http's client takes no logger: what it says of an origin that sends too much goes to the standard one.
 	slog.SetDefault(slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil)))

@@ -3,13 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"karui/internal/command"
 	"karui/internal/warm"
 )
 
@@ -28,12 +27,11 @@ type warmProgress struct {
 
 func newWarmProgress(cmd *cobra.Command) *warmProgress {
 	p := &warmProgress{out: cmd.ErrOrStderr(), next: time.Now().Add(sayEvery)}
-	stderr, ok := p.out.(*os.File)
-	if !ok || !term.IsTerminal(int(stderr.Fd())) { //nolint:gosec // a file descriptor
+	if !command.Terminal(p.out) {
 		return p
 	}
 	p.bar = progress.NewWriter()
-	p.bar.SetOutputWriter(stderr)
+	p.bar.SetOutputWriter(p.out)
 	p.bar.SetAutoStop(false)
 	p.bar.SetUpdateFrequency(200 * time.Millisecond)
 	p.bar.SetMessageLength(48)

@@ -13,6 +13,7 @@ import (
 
 	"karui/internal/api"
 	"karui/internal/command"
+	"karui/internal/config"
 	"karui/internal/server"
 )
 
@@ -35,7 +36,7 @@ func (f *Flags) Client(load func() (server.Config, error), right api.Right, site
 	base, token := "", ""
 	if f.admin != "" {
 		u, err := url.Parse(f.admin)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !config.GoodPort(u) {
 			return nil, command.Usage("--admin is %q, but must be an address such as http://127.0.0.1:9090", f.admin)
 		}
 		base = strings.TrimSuffix(u.String(), "/")

@@ -175,7 +175,7 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 		wrong   misuse
 		problem *config.Problem
 	)
-	name := cmd.Root().Name()
+	name := Paint(stderr, Bad, cmd.Root().Name()+":")
 	switch {
 	case err == nil:
 		return ExitGood
@@ -185,9 +185,15 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 		_, _ = fmt.Fprintf(stderr, "%s\n", err)
 		return ExitUsage
 	case !errors.As(err, &ran) || errors.As(err, &wrong):
-		_, _ = fmt.Fprintf(stderr, "%s: %s\nSee '%s --help'.\n", name, err, cmd.CommandPath())
+		_, _ = fmt.Fprintf(stderr, "%s %s\nSee '%s --help'.\n", name, err, cmd.CommandPath())
 		return ExitUsage
 	}
-	_, _ = fmt.Fprintf(stderr, "%s: %s\n", name, err)
+	_, _ = fmt.Fprintf(stderr, "%s %s\n", name, err)
 	return ExitFailed
+}
+
+// Warn prints a line about something that is tolerated and yet looks like a mistake.
+func Warn(cmd *cobra.Command, format string, args ...any) {
+	w := cmd.ErrOrStderr()
+	_, _ = fmt.Fprintf(w, "%s %s\n", Paint(w, Caution, "warning:"), fmt.Sprintf(format, args...))
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"karui/internal/config"
 )
 
 // forms says how the values of a flag are written, by the type that it has.
@@ -19,7 +21,19 @@ var forms = map[string]string{
 
 // flagError says in words what a flag takes, in place of what the parsers of Go say
 // to programmers.
-func flagError(_ *cobra.Command, err error) error {
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, f.Name)
+			}
+		})
+		if near := config.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+			return Usage("%w, did you mean --%s?", err, near)
+		}
+	}
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return err

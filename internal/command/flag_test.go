@@ -19,6 +19,9 @@ func TestFlagsSayWhatTheyTake(t *testing.T) {
 		"--levels 1,two": `program: --levels is "1,two", but it must be whole numbers with commas between, such as 1,2,3`,
 		"--loud=perhaps": `program: --loud is "perhaps", but it must be true or false`,
 		"--nosuch":       "program: unknown flag: --nosuch",
+		"--lvels 1":      "program: unknown flag: --lvels, did you mean --levels?",
+		"--Loud":         "program: unknown flag: --Loud, did you mean --loud?",
+		"-x":             "program: unknown shorthand flag: 'x' in -x",
 		"--wait":         "program: flag needs an argument: --wait",
 	} {
 		root := Group(&cobra.Command{Use: "program"})

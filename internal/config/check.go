@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"unicode"
@@ -65,6 +66,16 @@ func Address(key, value string) error {
 		return Invalid(key, value, `an address such as ":8080" or "127.0.0.1:9090"`)
 	}
 	return nil
+}
+
+// GoodPort tells whether the port of a URL, if it has one, is one that can be dialled:
+// 1 to 65535. net/url takes any digits.
+func GoodPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return true
+	}
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && n > 0
 }
 
 // Name checks a word that is safe in file names, header values and messages:

@@ -60,6 +60,10 @@ func naming(r rune) string {
 	return fmt.Sprintf("the invisible character %U", r)
 }
 
+// Nearest picks the candidate that a mistyped word was probably meant for, "" if none
+// is near enough to be worth a question.
+func Nearest(word string, candidates []string) string { return nearestWord(word, candidates) }
+
 // nearestWord picks the candidate that takes the fewest changes, and none that
 // takes more than a third of the word or so.
 func nearestWord(word string, candidates []string) string {

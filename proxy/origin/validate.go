@@ -163,7 +163,7 @@ func checkURL(key, text string) error {
 	case u.Scheme != "http" && u.Scheme != "https",
 		u.Hostname() == "", u.Opaque != "",
 		u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil,
-		!httpguts.ValidHostHeader(u.Host):
+		!httpguts.ValidHostHeader(u.Host), !config.GoodPort(u):
 		return config.Invalid(key, text, want)
 	}
 	return nil

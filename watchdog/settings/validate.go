@@ -120,7 +120,7 @@ func checkURL(key, value string) error {
 		return config.Invalid(key, nil, want)
 	}
 	u, err := url.Parse(value)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.Fragment != "" || len(value) > 2048 {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.Fragment != "" || !config.GoodPort(u) || len(value) > 2048 {
 		return config.Invalid(key, value, want)
 	}
 	return nil
