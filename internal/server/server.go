@@ -177,7 +177,7 @@ func (s *server) build() (err error) {
 	s.openBacklog()
 	s.queues = queues{stats: s.pool.Stats, now: time.Now}
 	s.proxy = proxy.New(proxy.Options{
-		Queues: s.queues.look, Postponed: s.backlog.Ask,
+		Queues: s.queues.look, Postponed: s.backlog.Ask, Purged: s.backlog.Purge,
 		Settings: settings, Cache: s.cache, Convert: s.pool, Log: s.log, Access: s.accessLog(), Registry: s.register,
 		SpoolDir: s.spoolDir(), Tally: s.success, Load: s.load, Volumes: s.volumes,
 	})
