@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -161,17 +162,37 @@ func checkPattern(key, pattern string) error {
 	return nil
 }
 
-// Validate checks the section under its key. The edge's own checks of the
-// identifiers are left to it.
+// Forms of AWS's names. Those of CloudFront's ids and of role names are documented,
+// those of external ids as well.
+var (
+	distributionID = regexp.MustCompile(`^[A-Z0-9]{2,32}$`)
+	roleARN        = regexp.MustCompile(`^arn:aws[a-z-]{0,20}:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,512}$`)
+	externalID     = regexp.MustCompile(`^[A-Za-z0-9_+=,.@:/-]{2,}$`)
+)
+
+// Placeholder stands in examples for a value that is somebody's own. It is taken, so
+// that an example can be checked, and warned about.
+const Placeholder = "..."
+
+// Validate checks the section under its key.
 func (c DistributionConfig) Validate(key string) error {
 	k := func(name string) string { return config.Key(key, name) }
-	errs := []error{
-		config.Text(k("id"), c.ID, 64),
-		config.Text(k("role_arn"), c.RoleARN, 2048),
-		config.Text(k("external_id"), c.ExternalID, 1224),
+	form := func(name, value string, form *regexp.Regexp, most int, want string) error {
+		if value == "" || value == Placeholder || len(value) <= most && form.MatchString(value) {
+			return nil
+		}
+		return config.Invalid(k(name), value, want)
 	}
-	if c.ID == "" && (c.RoleARN != "" || c.ExternalID != "") {
+	errs := []error{
+		form("id", c.ID, distributionID, 32, "a distribution, 2 to 32 upper-case letters and digits such as E2QWRUHAPOMQZL"),
+		form("role_arn", c.RoleARN, roleARN, 2048, "a role such as arn:aws:iam::111122223333:role/karui-purge"),
+		form("external_id", c.ExternalID, externalID, 1224, "2 to 1224 letters, digits or _+=,.@:/-"),
+	}
+	switch {
+	case c.ID == "" && (c.RoleARN != "" || c.ExternalID != ""):
 		errs = append(errs, config.Invalid(k("id"), nil, "the distribution that the role is for, such as E123"))
+	case c.RoleARN == "" && c.ExternalID != "":
+		errs = append(errs, config.Invalid(k("role_arn"), nil, "the role that external_id is for, such as arn:aws:iam::111122223333:role/karui-purge"))
 	}
 	return errors.Join(errs...)
 }

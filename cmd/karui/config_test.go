@@ -35,7 +35,7 @@ func TestConfigCheckSaysOK(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(stdout, "ok\n") || !strings.Contains(stdout, "1 site") {
 		t.Errorf("%d\n%s%s", code, stdout, stderr)
 	}
-	if !strings.Contains(stderr, "sites[0].distribution.id has no effect in this version") {
+	if !strings.Contains(stderr, "sites[0].distribution holds a placeholder (...): `karui purge` will fail at the edge") {
 		t.Errorf("no warning: %s", stderr)
 	}
 }

@@ -12,6 +12,7 @@ func commands() []*cobra.Command {
 		newServeCommand(),
 		newDemoCommand(),
 		newConvertCommand(),
+		newPurgeCommand(),
 		newWarmCommand(),
 		newDialCommand(),
 		newPlaceCommand(),

@@ -43,7 +43,9 @@ type Purge struct {
 	By    string    `json:"by,omitempty"`
 	At    time.Time `json:"at"`
 	State State     `json:"state"`
-	Edge  Edge      `json:"edge"`
+	// Remark says in what the proxy's part differs from the usual.
+	Remark string `json:"remark,omitempty"`
+	Edge   Edge   `json:"edge"`
 }
 
 // Edge is the part of a purge at the edge.

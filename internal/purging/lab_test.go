@@ -35,19 +35,20 @@ const (
 type proxy struct {
 	mu     sync.Mutex
 	asked  [][]string
+	remark string
 	before func() error // nil does nothing
 }
 
-func (p *proxy) Purge(_ context.Context, site string, prefixes []string) error {
+func (p *proxy) Purge(_ context.Context, site string, prefixes []string) (string, error) {
 	if p.before != nil {
 		if err := p.before(); err != nil {
-			return err
+			return "", err
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, append([]string{site}, prefixes...))
-	return nil
+	return p.remark, nil
 }
 
 // lab is a Service before the double of CloudFront, in a bubble of simulated time.

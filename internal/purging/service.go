@@ -35,9 +35,9 @@ const patience = 15 * time.Minute
 
 // Proxy is what purges first.
 type Proxy interface {
-	// Purge returns once nothing that was fetched before is answered any more, also
-	// after a restart.
-	Purge(ctx context.Context, site string, prefixes []string) error
+	// Purge returns once nothing that was fetched before is answered any more. That
+	// holds over a restart, unless the remark, which is for people, says otherwise.
+	Purge(ctx context.Context, site string, prefixes []string) (remark string, err error)
 }
 
 // Site is a site that may be purged.
@@ -162,16 +162,17 @@ func (s *Service) Purge(ctx context.Context, q Request, by string) (Purge, error
 		}
 		defer s.release(site.ID)
 	}
-	if err := s.proxy.Purge(ctx, site.ID, prefixes); err != nil {
+	remark, err := s.proxy.Purge(ctx, site.ID, prefixes)
+	if err != nil {
 		s.log.Error("a purge failed at the proxy", "site", site.ID, "error", err)
 		return Purge{}, &api.Error{
-			Status: http.StatusServiceUnavailable, Code: codeNotPurged, Message: "nothing was purged: " + err.Error(),
+			Status: http.StatusServiceUnavailable, Code: CodeNotPurged, Message: "nothing was purged: " + err.Error(),
 			Remedy: "mend that, and purge again",
 		}
 	}
 	r := &record{Purge: Purge{
 		ID: strings.ToLower(rand.Text()[:12]), Site: site.ID, Prefixes: prefixes, Count: len(prefixes), Exact: q.Exact,
-		By: by, At: s.now(), State: Done, Edge: Edge{State: None},
+		By: by, At: s.now(), State: Done, Remark: remark, Edge: Edge{State: None},
 	}}
 	switch {
 	case pending:
@@ -193,7 +194,7 @@ func (s *Service) begin(r *record) (Purge, error) {
 	if s.closed {
 		s.mu.Unlock()
 		return Purge{}, &api.Error{
-			Status: http.StatusServiceUnavailable, Code: codeBusy, Message: "karui ends: the proxy has purged, the edge has not",
+			Status: http.StatusServiceUnavailable, Code: CodeBusy, Message: "karui ends: the proxy has purged, the edge has not",
 			Remedy: "purge again when karui runs again",
 		}
 	}
@@ -229,8 +230,8 @@ func (s *Service) forget() {
 
 // Codes of errors beside those of package api.
 const (
-	codeBusy      = "busy"
-	codeNotPurged = "not_purged"
+	CodeBusy      = "busy"
+	CodeNotPurged = "not_purged"
 )
 
 // accept reserves room for what may be unfinished at the edge.
@@ -252,7 +253,7 @@ func (s *Service) accept(site string) error {
 	}
 	if own >= maxOfSite || all >= maxAll || size >= maxPending {
 		return &api.Error{
-			Status: http.StatusTooManyRequests, Code: codeBusy,
+			Status: http.StatusTooManyRequests, Code: CodeBusy,
 			Message: fmt.Sprintf("%d purges of site %s and %d of all sites are not finished at the edge", own, site, all),
 			Remedy:  "wait until some are, purge more with fewer and shorter prefixes, or leave the edge out",
 		}

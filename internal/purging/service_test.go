@@ -55,7 +55,8 @@ func TestNoEdge(t *testing.T) {
 		if p.State != Done || p.Edge.State != Skipped || p.Edge.Distribution != shopID {
 			t.Errorf("%+v", p)
 		}
-		if p = l.purge("plain", "/"); p.State != Done || p.Edge.State != None {
+		l.proxy.remark = "for this run"
+		if p = l.purge("plain", "/"); p.State != Done || p.Edge.State != None || p.Remark != "for this run" {
 			t.Errorf("%+v", p)
 		}
 		pass(time.Hour)
@@ -90,7 +91,7 @@ func TestTheEdgeIsAskedOnlyAfterTheProxyHasAcknowledged(t *testing.T) {
 			switch {
 			case verdict == nil && (err != nil || made != 1):
 				t.Errorf("acknowledged: %v, %d invalidations", err, made)
-			case verdict != nil && (!errors.As(err, &refused) || refused.Code != codeNotPurged || !strings.Contains(refused.Message, "nothing was purged: the disk is full")):
+			case verdict != nil && (!errors.As(err, &refused) || refused.Code != CodeNotPurged || !strings.Contains(refused.Message, "nothing was purged: the disk is full")):
 				t.Errorf("refused: %v", err)
 			case verdict != nil && (made != 1 || len(l.List(func(string) bool { return true }).Purges) != 1):
 				t.Errorf("refused by the proxy, and yet there are %d invalidations", made)
@@ -455,7 +456,7 @@ func TestBounds(t *testing.T) {
 		for range maxOfSite {
 			l.purge("shop", "/a/")
 		}
-		if e := refusal("shop", "/a/"); e == nil || e.Status != 429 || e.Code != codeBusy || e.Remedy == "" {
+		if e := refusal("shop", "/a/"); e == nil || e.Status != 429 || e.Code != CodeBusy || e.Remedy == "" {
 			t.Errorf("one more: %v", e)
 		}
 		// Neither other sites nor purges without an edge suffer.

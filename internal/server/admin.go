@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"karui/internal/api"
+	"karui/internal/purging"
 	"karui/internal/status"
 )
 
@@ -18,10 +19,11 @@ import (
 // needs a token, since orchestrators have none. /metrics, which is about all
 // sites, needs one with the right `read` for all of them, unless the listener can
 // be reached from this machine only: what collects metrics there often has none.
-// /status is for people, and asks them for a token itself.
+// /status is for people, and asks them for a token itself. /purge is too, and holds
+// nothing: its script asks the API.
 // Below /api/v1, tokens are needed wherever some are configured, also on the
 // loopback, since a proxy of the operators' own may stand in front of it.
-func operators(cfg AdminConfig, ready func() bool, registry *prometheus.Registry, calls *api.Handler, people http.Handler) http.Handler {
+func operators(cfg AdminConfig, ready func() bool, registry *prometheus.Registry, calls *api.Handler, people, purge http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		plain(w, http.StatusOK, "ok\n")
@@ -41,6 +43,8 @@ func operators(cfg AdminConfig, ready func() bool, registry *prometheus.Registry
 	}
 	mux.Handle(status.Path, people)
 	mux.Handle(status.Path+"/", people)
+	mux.Handle(purging.Path, purge)
+	mux.Handle(purging.Path+"/", purge)
 	mux.Handle(path.Dir(api.Prefix)+"/", calls) // which also says so of versions that there are not
 	return mux
 }

@@ -219,25 +219,19 @@ func TestHostsAreComparedInLowerCase(t *testing.T) {
 	}
 }
 
-func TestWithoutEffectNamesWhatIsSetInVain(t *testing.T) {
-	r := loadText(t, `
-cache: {volumes: [{path: /x, weight: 2}]}
-retry: {level: 1}
-stress: {latency: 2s}
-dial: {mode: "1"}
-sites:
-  - id: a
-    origins: [{name: x, weight: 3, urls: [http://127.0.0.1]}]
-    classes: [{match: "/banner/*", shed_first: true}]
-    distribution: {id: E123}
-`)
-	want := []string{"sites[0].distribution.id"}
-	if got := r.Value.WithoutEffect(); !reflect.DeepEqual(got, want) {
-		t.Errorf("%q", got)
-	}
-	r = loadText(t, "ttl: {short: 5s}\nsites: [{id: a, origins: [{name: x, urls: [http://127.0.0.1]}]}]")
-	if got := r.Value.WithoutEffect(); len(got) > 0 {
-		t.Errorf("%q", got)
+func TestRemarksAboutDistributions(t *testing.T) {
+	const role = "arn:aws:iam::111122223333:role/karui-purge"
+	for distribution, want := range map[string]string{
+		"{}":                                 "",
+		"{id: E123}":                         "",
+		"{id: E123, role_arn: " + role + "}": "distribution.external_id is empty",
+		`{id: E123, role_arn: "..."}`:        "holds a placeholder",
+		"{id: E123, role_arn: " + role + ", external_id: hush-17}": "",
+	} {
+		r := loadText(t, "sites: [{id: a, default: true, origins: [{name: x, urls: [http://127.0.0.1]}], distribution: "+distribution+"}]")
+		if got := strings.Join(r.Value.Remarks(), "; "); !strings.Contains(got, want) || want == "" && got != "" || strings.Contains(got, "hush") {
+			t.Errorf("%s: %q", distribution, got)
+		}
 	}
 }
 

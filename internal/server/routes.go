@@ -8,6 +8,7 @@ import (
 // api makes the operators' API from the server's own routes and those of others.
 func (s *server) api() *api.Handler {
 	routes := append(s.routes(), status.Routes(s.recorder)...)
+	routes = append(routes, s.purging.Routes()...)
 	if s.options.Routes != nil {
 		routes = append(routes, s.options.Routes(Parts{
 			Cache: s.cache, Pool: s.pool, Proxy: s.proxy, Backlog: s.backlog, Config: s.inForce, Origin: s.clients.find, Log: s.log,

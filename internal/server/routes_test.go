@@ -39,7 +39,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 // What asks for a version that there is not reads an error like any other.
 func TestErrorsOfOtherVersionsAreJSON(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	h := operators(AdminConfig{Listen: "127.0.0.1:9090"}, func() bool { return true }, prometheus.NewRegistry(), api.New(api.Options{Log: log}), http.NotFoundHandler())
+	h := operators(AdminConfig{Listen: "127.0.0.1:9090"}, func() bool { return true }, prometheus.NewRegistry(), api.New(api.Options{Log: log}), http.NotFoundHandler(), http.NotFoundHandler())
 	for _, path := range []string{"/api/v2/stats", "/api/v1/nosuch", "/api/"} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)

@@ -32,6 +32,7 @@ import (
 	"karui/internal/api"
 	"karui/internal/config"
 	"karui/internal/logging"
+	"karui/internal/purging"
 	"karui/internal/status"
 	"karui/proxy"
 	"karui/proxy/backlog"
@@ -98,7 +99,10 @@ type server struct {
 	backlog  *backlog.Backlog
 	queues   queues
 	recorder *status.Recorder
-	registry *prometheus.Registry
+	// purging runs purges, and purgePage is for people who do.
+	purging   *purging.Service
+	purgePage http.Handler
+	registry  *prometheus.Registry
 	// register is the registry, or what a test puts before it.
 	register prometheus.Registerer
 }
@@ -184,6 +188,9 @@ func (s *server) build() (err error) {
 	s.restoreSwitches()
 	s.restoreQuarantine()
 	s.recorder = s.newRecorder()
+	if err := s.startPurging(); err != nil {
+		return err
+	}
 	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status, success: s.success.Snapshot, self: s.self, backlog: s.backlogNow})
 	return nil
 }
@@ -210,6 +217,9 @@ func (s *server) spoolDir() string {
 
 // teardown ends the parts, each before those that it uses.
 func (s *server) teardown() {
+	if s.purging != nil {
+		s.purging.Close()
+	}
 	if s.proxy != nil {
 		s.proxy.Close()
 	}
@@ -249,7 +259,7 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 		},
 	}
 	back := &http.Server{
-		Handler:           operators(s.config.Admin, s.proxy.Well, s.registry, calls, people),
+		Handler:           operators(s.config.Admin, s.proxy.Well, s.registry, calls, people, s.purgePage),
 		ReadHeaderTimeout: limits.HeaderTimeout,
 		ReadTimeout:       limits.IdleTimeout,
 		WriteTimeout:      limits.IdleTimeout,
@@ -273,11 +283,11 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 	defer counted()
 	serving.Go(func() { s.keepSuccess(counting) })
 	serving.Go(func() { s.keepQuarantine(counting) })
-	serving.Go(func() { s.recorder.Run(counting) })
 	serving.Go(func() { s.backlog.Keep(counting) })
 	working, worked := context.WithCancel(ctx) // it ends as the drain begins
 	defer worked()
 	serving.Go(func() { s.backlog.Work(working, s.proxy.Postponed()) })
+	serving.Go(func() { s.recorder.Run(counting) })
 	defer func() { _, _ = front.Close(), back.Close() }() // whatever is left now has had its time
 
 	s.announce(public.Addr(), private.Addr())
@@ -306,9 +316,6 @@ func (s *server) announce(public, private net.Addr) {
 	}
 	for _, remark := range s.config.Remarks() {
 		s.log.Warn(remark)
-	}
-	for _, key := range s.config.WithoutEffect() {
-		s.log.Warn("set, but without effect in this version", "key", key)
 	}
 	ids := make([]string, len(s.config.Sites))
 	for i, site := range s.config.Sites {

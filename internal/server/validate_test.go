@@ -180,8 +180,11 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		"exclude":            {sites(`exclude: ["/a\x01"]`), "sites[0].exclude[0]", "a pattern for paths"},
 		"exclude long":       {sites("exclude: [/" + strings.Repeat("a", 255) + "]"), "sites[0].exclude[0]", "at most 255"},
 		"class":              {sites("classes: [{shed_first: true}]"), "sites[0].classes[0].match", "missing"},
-		"distribution":       {sites("distribution: {role_arn: x}"), "sites[0].distribution.id", "missing"},
-		"distribution id":    {sites(`distribution: {id: "a\nb"}`), "sites[0].distribution.id", "printable"},
+		"distribution":       {sites("distribution: {role_arn: arn:aws:iam::111122223333:role/karui-purge}"), "sites[0].distribution.id", "missing"},
+		"distribution id":    {sites("distribution: {id: e123}"), "sites[0].distribution.id", "upper-case letters and digits"},
+		"distribution role":  {sites("distribution: {id: E123, role_arn: karui-purge}"), "sites[0].distribution.role_arn", "arn:aws:iam::"},
+		"role and id":        {sites("distribution: {id: E123, external_id: hush-hush}"), "sites[0].distribution.role_arn", "missing"},
+		"external id":        {sites("distribution: {id: E123, role_arn: 'arn:aws:iam::111122223333:role/x', external_id: 'hush hush'}"), "sites[0].distribution.external_id", "2 to 1224"},
 	} {
 		file := write(t, test.text)
 		t.Run(name, func(t *testing.T) {

@@ -104,7 +104,7 @@
       li.append(bar);
       if (p.edge.waits) li.append(element('p', 'what', words.waits + ' ' + p.edge.waits));
     }
-    for (const remark of p.edge.remarks || []) li.append(element('p', 'what', remark));
+    for (const remark of [p.remark, ...(p.edge.remarks || [])].filter(Boolean)) li.append(element('p', 'what', remark));
     if (p.edge.failure) {
       li.append(element('p', 'bad-text', p.edge.failure.message), element('p', 'what', words.remedy + ' ' + p.edge.failure.remedy));
     }

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"karui/cache"
+	"karui/cache/purge"
+	"karui/internal/invalidation"
+	"karui/internal/purging"
+)
+
+// startPurging makes what purges the proxy and the edge, and its page. It goes on with
+// what was unfinished at the edge before a restart.
+func (s *server) startPurging() (err error) {
+	if s.purgePage, err = purging.Page(s.log); err != nil {
+		return err
+	}
+	s.purging = purging.New(purging.Options{Proxy: purger{s}, Sites: s.purgeSites, Dir: s.stateDir(), Log: s.log})
+	return nil
+}
+
+// purger purges the proxy, and what was to be made for it.
+type purger struct{ *server }
+
+// Purge implements purging.Proxy.
+func (p purger) Purge(ctx context.Context, site string, prefixes []string) (remark string, err error) {
+	if remark, err = p.proxy.Purge(ctx, site, prefixes); err != nil {
+		return "", err
+	}
+	now := time.Now()
+	list := make([]purge.Purge, len(prefixes))
+	for i, prefix := range prefixes {
+		list[i] = purge.Purge{Site: site, Prefix: prefix, At: now}
+	}
+	set := purge.NewSet(list)
+	p.backlog.Purge(func(k cache.Key) bool { return set.Hits(k.Site, k.Path, now) })
+	return remark, nil
+}
+
+// purgeSites gives the sites in force with their edges.
+func (s *server) purgeSites() []purging.Site {
+	sites := s.inForce().Sites
+	list := make([]purging.Site, len(sites))
+	for i, site := range sites {
+		d := site.Distribution
+		list[i] = purging.Site{
+			ID:      site.ID,
+			Target:  invalidation.Target{Distribution: d.ID, RoleARN: d.RoleARN, ExternalID: d.ExternalID},
+			Queries: site.Query.All || len(site.Query.Names) > 0,
+		}
+	}
+	return list
+}
