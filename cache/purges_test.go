@@ -1,0 +1,285 @@
+package cache
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"karui/cache/purge"
+)
+
+// untilSwept waits until every volume that is in use has been swept for all purges.
+func untilSwept(t testing.TB, c *Cache) {
+	t.Helper()
+	limit := time.Now().Add(time.Minute)
+	for {
+		done := true
+		for _, s := range c.Purges() {
+			done = done && s.Done
+		}
+		if done {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("not swept within a minute: %+v", c.Purges())
+		}
+		runtime.Gosched()
+	}
+}
+
+// forgotten sweeps everything and lets the time pass after which purges are forgotten.
+func (f *farm) forgotten() {
+	f.t.Helper()
+	untilSwept(f.t, f.c)
+	f.c.purges.forget(f.clock.advance(PurgeHold))
+	for _, v := range f.c.volumes {
+		v.tendPurges()
+	}
+}
+
+// Whatever a volume misses of a purge while it is away does not come back with it, nor
+// later when the purge is forgotten; and what is not hit is found again.
+func TestMissedPurge(t *testing.T) {
+	for name, miss := range missing {
+		t.Run(name, func(t *testing.T) {
+			f := newFarm(t, 1, 1, 1)
+			const files = 240
+			for i := range files {
+				f.mustPut(i, 1)
+			}
+			onSick := map[int]bool{}
+			for i := range files {
+				onSick[i] = f.volume(0).knows(f.key(i).hash())
+			}
+			// /10.jpg to /19.jpg, and /1.jpg, /100.jpg to /199.jpg
+			hit := func(i int) bool { return strings.HasPrefix(fmt.Sprint(i), "1") }
+			look := func(when string) {
+				t.Helper()
+				kept := 0
+				for i := range files {
+					switch got := f.second(i); {
+					case hit(i) && got != -1:
+						t.Fatalf("%s: %d was purged and is answered", when, i)
+					case !hit(i) && got == 1:
+						kept++
+					case !hit(i) && !onSick[i]:
+						t.Fatalf("%s: %d is lost, and was not purged", when, i)
+					}
+				}
+				if kept < 100 {
+					t.Errorf("%s: of those that were not purged, %d are left", when, kept)
+				}
+			}
+			miss(f, func() {
+				if err := f.c.Purge("s", []string{"/1"}, at(10)); err != nil {
+					t.Fatal(err)
+				}
+				untilSwept(t, f.c)
+				f.c.purges.forget(f.clock.advance(PurgeHold))
+				if len(f.c.Purges()) != 1 || len(f.c.Purges()[0].Waiting) != 1 {
+					t.Errorf("with a volume away: %+v", f.c.Purges())
+				}
+			})
+			look("on return")
+			f.c.volumes[0].minutely(f.clock.Now())
+			f.forgotten()
+			f.restart(nil)
+			f.forgotten()
+			if got := f.c.Purges(); len(got) != 0 {
+				t.Errorf("after a complete sweep %+v is remembered", got)
+			}
+			look("when it is forgotten")
+			f.restart(nil)
+			look("after one more restart")
+			for _, name := range filesIn(t, filepath.Dir(f.dirs[0])) {
+				b, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(string(b), "s/1") {
+					t.Errorf("%s is left", name)
+				}
+			}
+		})
+	}
+}
+
+// A kill at any instant of a purge leaves all that is not hit; and one after Purge has
+// returned leaves nothing that is.
+func TestPurgeAndKill(t *testing.T) {
+	f := newFarm(t, 1, 1)
+	root := filepath.Dir(f.dirs[0])
+	for i := range 40 {
+		f.mustPut(i, 1)
+	}
+	if err := f.c.Purge("s", []string{"/0"}, at(2)); err != nil { // so that there are books
+		t.Fatal(err)
+	}
+	untilSwept(t, f.c)
+	var copies []string
+	keep := func() {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(root)); err != nil {
+			t.Fatal(err)
+		}
+		copies = append(copies, dir)
+	}
+	for _, v := range f.c.volumes { // not at the same time, to be copied at defined instants
+		f.c.purges.add([]purge.Purge{{Site: "s", Prefix: "/1", At: at(3)}})
+		v.bookStale.Store(true)
+		f.files.break_(func(string, string) error {
+			keep()
+			return nil
+		})
+		err := f.c.purges.saveTo(v)
+		f.files.break_(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(copies) < 6 {
+			t.Fatalf("%d operations of the disk", len(copies))
+		}
+		returned := len(copies)
+		keep()
+		for n, dir := range copies {
+			cfg := f.cfg
+			cfg.Volumes = nil
+			for _, d := range f.dirs {
+				cfg.Volumes = append(cfg.Volumes, VolumeConfig{Path: filepath.Join(dir, filepath.Base(d)), MaxSize: 1 << 30, Weight: 1, ClassWeight: 1})
+			}
+			c, _ := openOn(t, cfg, roomy(), &faulty{}, f.clock.Now)
+			for i := 2; i < 40; i++ {
+				old := strings.HasPrefix(fmt.Sprint(i), "1")
+				got := answers(c, f.key(i))
+				if !old && !got {
+					t.Fatalf("copy %d of %d: %d is lost", n, len(copies), i)
+				}
+				if old && got && n >= returned {
+					t.Fatalf("copy %d of %d: %d was purged and is answered", n, len(copies), i)
+				}
+			}
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		copies = nil
+	}
+}
+
+// A book that the disk has changed says nothing, so the volume starts empty.
+func TestDamagedBookOfPurges(t *testing.T) {
+	f := newFarm(t, 1)
+	for i := range 20 {
+		f.mustPut(i, 1)
+	}
+	if err := f.c.Purge("s", []string{"/1"}, at(2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(f.dirs[0], bookName)
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := map[string][]byte{
+		"flipped": append([]byte{whole[0] ^ 1}, whole[1:]...), "cut": whole[:len(whole)-9], "empty": {}, "foreign": []byte("hello\n"),
+	}
+	for what, b := range damaged {
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		keep := t.TempDir()
+		if err := os.CopyFS(keep, os.DirFS(filepath.Dir(f.dirs[0]))); err != nil {
+			t.Fatal(err)
+		}
+		cfg := f.cfg
+		cfg.Volumes = []VolumeConfig{{Path: filepath.Join(keep, filepath.Base(f.dirs[0])), MaxSize: 1 << 30, Weight: 1, ClassWeight: 1}}
+		c, log := openOn(t, cfg, roomy(), &faulty{}, f.clock.Now)
+		log.wait(t, "the book of purges cannot be read")
+		for i := range 20 {
+			if answers(c, f.key(i)) {
+				t.Errorf("%s: %d is answered", what, i)
+			}
+		}
+		putAt(t, c, f.key(1), at(5), "new")
+		if !answers(c, f.key(1)) {
+			t.Errorf("%s: a new entry is missing", what)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Without a disk that takes the book, the purge holds and says so, and is written when
+// one does.
+func TestPurgeWithoutADisk(t *testing.T) {
+	f := newFarm(t, 1, 1)
+	for i := range 40 {
+		f.mustPut(i, 1)
+	}
+	f.fail(0, fs.ErrPermission)
+	f.fail(1, fs.ErrPermission)
+	err := f.c.Purge("s", []string{"/1"}, at(2))
+	if err == nil || !strings.Contains(err.Error(), "not over a restart") {
+		t.Errorf("the purge says %v", err)
+	}
+	f.fail(0, nil)
+	f.fail(1, nil)
+	if f.second(1) != -1 {
+		t.Error("it does not hold")
+	}
+	f.c.volumes[0].tendPurges()
+	f.restart(nil)
+	if f.second(1) != -1 || f.second(2) != 1 {
+		t.Error("it does not hold after the restart")
+	}
+}
+
+// A sweep goes on after a restart where it was, and is of purges that came while it
+// went on, too.
+func TestSweepGoesOn(t *testing.T) {
+	f := newFarm(t, 1)
+	for i := range 300 {
+		f.mustPut(i, 1)
+	}
+	v := f.volume(0)
+	f.c.purges.add([]purge.Purge{{Site: "s", Prefix: "/1", At: at(2)}}) // wakes nobody
+	rest := newPace(v.now)
+	for range 100 {
+		if _, err := v.sweepFolder(t.Context(), rest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.c.purges.add([]purge.Purge{{Site: "s", Prefix: "/2", At: at(2)}})
+	v.bookStale.Store(true)
+	if err := f.c.purges.saveTo(v); err != nil {
+		t.Fatal(err)
+	}
+	page, err := parseBook(f.c.purges.text(v))
+	if err != nil || page.cursor != 100 || len(page.purges) != 2 || page.purges[0].swept+page.purges[1].swept != 100 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	f.restart(nil)
+	f.forgotten()
+	if s := f.c.Stats(); s.Purges != 0 || s.Swept == 0 {
+		t.Errorf("%d purges, %d files: %+v", s.Purges, s.Swept, f.c.Purges())
+	}
+	left := 0
+	for i := range 300 {
+		if f.second(i) == 1 {
+			left++
+		}
+	}
+	if left != 300-111-111 {
+		t.Errorf("%d left", left)
+	}
+	f.only(left)
+}
