@@ -2,12 +2,12 @@ package cache
 
 import "karui/internal/units"
 
-// Config is the section `cache` of karui.yaml.
+// Config is the section `cache` of karui.yaml: where pictures are kept.
 type Config struct {
-	// Memory bounds the bytes of bodies kept in memory.
+	// Memory bounds the bodies kept in memory.
 	Memory units.Size `yaml:"memory"`
-	// WriteQueue bounds the bytes that wait in memory to be written, an equal part
-	// of it for each volume.
+	// WriteQueue bounds what waits in memory to be written to the volumes, an equal part
+	// of it for each.
 	WriteQueue units.Size `yaml:"write_queue"`
 	// Volumes are the folders that hold entries.
 	Volumes []VolumeConfig `yaml:"volumes"`
@@ -17,27 +17,35 @@ type Config struct {
 
 // VolumeConfig is one folder on a disk.
 type VolumeConfig struct {
-	Path    string     `yaml:"path"`
+	// Path is a folder of karui's own; it is made where it is missing.
+	Path string `yaml:"path"`
+	// MaxSize is what the folder may grow to.
 	MaxSize units.Size `yaml:"max_size"`
-	// Weight and ClassWeight multiply the volume's share of new entries.
-	Weight      float64 `yaml:"weight"`
+	// Weight multiplies the volume's share of new entries.
+	Weight float64 `yaml:"weight"`
+	// ClassWeight multiplies it, too: one for the disk, the other for its kind.
 	ClassWeight float64 `yaml:"class_weight"`
 }
 
 // SharedConfig names the bucket, `s3://bucket/prefix`; an empty URL means none.
 type SharedConfig struct {
-	URL      string `yaml:"url"`
+	// URL is s3://bucket/prefix; empty for none.
+	URL string `yaml:"url"`
+	// Endpoint is an address other than the region's own, for another S3-compatible store.
 	Endpoint string `yaml:"endpoint"`
-	Region   string `yaml:"region"`
+	// Region is the bucket's.
+	Region string `yaml:"region"`
 }
 
 // DiskConfig is the section `disk` of karui.yaml: the used share of a volume's
 // file system, used / (used + available to us), at which something happens.
 type DiskConfig struct {
-	// High starts eviction, which ends at Low.
+	// High is where old entries begin to go.
 	High units.Percent `yaml:"high"`
-	Low  units.Percent `yaml:"low"`
-	// Stress is the share from which the proxy sheds.
+	// Low is down to where they go.
+	Low units.Percent `yaml:"low"`
+	// Stress is the share of every volume from which on all requests are turned away; it
+	// ends one point below.
 	Stress units.Percent `yaml:"stress"`
 }
 

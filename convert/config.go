@@ -6,10 +6,10 @@ import (
 	"karui/internal/units"
 )
 
-// Config is the section `convert` of karui.yaml.
+// Config is the section `convert` of karui.yaml: how originals are converted.
 type Config struct {
 	// Workers is the number of conversions to WebP at a time, one process each; 0 means one per CPU. Beside these there
-	// are half as many, at least one, for AVIF and HEIC: see [Slow].
+	// are half as many, at least one, for AVIF and HEIC.
 	Workers int `yaml:"workers"`
 	// Timeout is the CPU time one conversion may take; its wall time is bounded by three times as much.
 	Timeout time.Duration `yaml:"timeout"`

@@ -1,10 +1,10 @@
 package logging
 
-// Config is the section `log` of karui.yaml.
+// Config is the section `log` of karui.yaml: what is written to stderr.
 type Config struct {
 	// Level is debug, info, warn or error.
 	Level string `yaml:"level"`
-	// Access writes one line for each request.
+	// Access writes one line for each request, health checks left out, whatever the level.
 	Access bool `yaml:"access"`
 }
 

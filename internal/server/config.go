@@ -31,25 +31,31 @@ type Config struct {
 	Origin        origin.Config             `yaml:"origin"`
 	Retry         origin.RetryConfig        `yaml:"retry"`
 	Dial          proxy.DialConfig          `yaml:"dial"`
-	Sites         []proxy.SiteConfig        `yaml:"sites"`
+	// Sites are those that karui serves.
+	Sites []proxy.SiteConfig `yaml:"sites"`
 }
 
 // AdminConfig is the section `admin`: the listener for operators.
 type AdminConfig struct {
-	Listen string        `yaml:"listen"`
+	// Listen is the address for operators: /healthz, /readyz, /metrics, /status, /api/v1.
+	Listen string `yaml:"listen"`
+	// Tokens are who may use it; needed unless it is on the loopback.
 	Tokens []TokenConfig `yaml:"tokens"`
 }
 
 // TokenConfig is one operator's token; no sites means all of them.
 type TokenConfig struct {
-	Name  string `yaml:"name"`
+	// Name is whose it is, for the log.
+	Name string `yaml:"name"`
+	// Token is what is sent as Authorization: Bearer.
 	Token string `yaml:"token" secret:"true"`
-	// Rights are read, purge and dial.
+	// Rights are read, purge and dial; the last covers place and retry, too.
 	Rights []string `yaml:"rights"`
-	Sites  []string `yaml:"sites"`
+	// Sites are those that it is for; none means all.
+	Sites []string `yaml:"sites"`
 }
 
-// ClusterConfig is the section `cluster`, for more than one node.
+// ClusterConfig is the section `cluster`: what several nodes share.
 type ClusterConfig struct {
 	// Redis is redis://host:6379, or empty on a single node.
 	Redis string `yaml:"redis" secret:"true"`

@@ -23,9 +23,9 @@ func DefaultConfig() Config {
 	return Config{Deadline: 8 * time.Second, Connect: time.Second, Idle: 10 * time.Second, Total: time.Minute}
 }
 
-// RetryConfig is the section `retry` of karui.yaml.
+// RetryConfig is the section `retry` of karui.yaml: second tries at origins.
 type RetryConfig struct {
-	// Mode is auto or off.
+	// Mode is auto (a failed fetch may be tried once more) or off.
 	Mode string `yaml:"mode"`
 	// Level is 0 none, 1 same place, 2 another place, 3 leave a sick place at once.
 	Level int `yaml:"level"`
@@ -36,6 +36,7 @@ func DefaultRetryConfig() RetryConfig { return RetryConfig{Mode: "auto", Level: 
 
 // PlaceConfig is one of a site's `origins`.
 type PlaceConfig struct {
+	// Name is the place's in logs, metrics and karui place.
 	Name string `yaml:"name"`
 	// URLs are the addresses of the place, http://, https:// or s3://bucket/prefix.
 	URLs []string `yaml:"urls"`
@@ -45,16 +46,20 @@ type PlaceConfig struct {
 	Weight float64 `yaml:"weight"`
 	// Headers are sent with every request to the place (a Referer for hot-link protection, a key).
 	Headers []Header `yaml:"headers"`
-	// Region, Endpoint and RoleARN are for s3:// only: the bucket's region, an
-	// address other than the region's own, and a role to assume for reading.
-	Region   string `yaml:"region"`
+	// Region is the bucket's, for s3:// only.
+	Region string `yaml:"region"`
+	// Endpoint is an address other than the region's own, for s3:// only.
 	Endpoint string `yaml:"endpoint"`
-	RoleARN  string `yaml:"role_arn"`
+	// RoleARN is a role to assume for reading, for s3:// only; empty for karui's own
+	// credentials.
+	RoleARN string `yaml:"role_arn"`
 }
 
 // Header is one fixed header.
 type Header struct {
-	Name  string `yaml:"name"`
+	// Name is the header's.
+	Name string `yaml:"name"`
+	// Value is what it holds.
 	Value string `yaml:"value" secret:"true"`
 }
 

@@ -47,7 +47,8 @@ type Config struct {
 	// endpoints of STS and CloudFront.
 	ControlURLs []string `yaml:"control_urls"`
 	Mail        Mail     `yaml:"mail"`
-	Sites       []Site   `yaml:"sites"`
+	// Sites are those that are watched.
+	Sites []Site `yaml:"sites"`
 }
 
 // Ping is the section `ping`: what a round consists of.
@@ -60,13 +61,17 @@ type Ping struct {
 	Timeout time.Duration `yaml:"timeout"`
 }
 
-// Mail is the section `mail`. Without smtp.host and ses.region there is no mail.
+// Mail is the section `mail`: whom to tell, and how. Without smtp.host and ses.region
+// there is no mail.
 type Mail struct {
-	From     string   `yaml:"from"`
-	To       []string `yaml:"to"`
-	Language string   `yaml:"language"`
-	SMTP     SMTP     `yaml:"smtp"`
-	SES      SES      `yaml:"ses"`
+	// From is the sender's address.
+	From string `yaml:"from"`
+	// To are the recipients of mails about all sites that name none of their own.
+	To []string `yaml:"to"`
+	// Language is en or ja.
+	Language string `yaml:"language"`
+	SMTP     SMTP   `yaml:"smtp"`
+	SES      SES    `yaml:"ses"`
 }
 
 // Enabled tells whether mails are sent.
@@ -74,59 +79,80 @@ func (m Mail) Enabled() bool { return m.SMTP.Host != "" || m.SES.Region != "" }
 
 // SMTP is a mail server to hand mails to.
 type SMTP struct {
+	// Host is the mail server's name; empty for none.
 	Host string `yaml:"host"`
-	Port int    `yaml:"port"`
+	// Port is the mail server's: 587 for starttls, 465 for implicit.
+	Port int `yaml:"port"`
 	// TLS is starttls (refused if the server does not offer it), implicit or none.
-	TLS      string `yaml:"tls"`
-	User     string `yaml:"user"`
+	TLS string `yaml:"tls"`
+	// User is whom to log in as; empty for no login.
+	User string `yaml:"user"`
+	// Password is the user's.
 	Password string `yaml:"password" secret:"true"`
 }
 
 // SES sends through Amazon SES v2 in a region.
 type SES struct {
+	// Region is where SES is asked; empty for no SES. It is used instead of smtp.
 	Region string `yaml:"region"`
 }
 
 // Site is one distribution and the proxy before it.
 type Site struct {
+	// ID names the site in mails, metrics and commands.
 	ID string `yaml:"id"`
 	// PingURL asks the proxy by its own name, past the edge.
-	PingURL     string   `yaml:"ping_url" secret:"query"`
+	PingURL string `yaml:"ping_url" secret:"query"`
+	// PingHeaders are sent with the ping, X-Routing for example.
 	PingHeaders []Header `yaml:"ping_headers"`
 	// OriginURL is at the true origin: any status under 500 means it lives.
 	OriginURL string `yaml:"origin_url" secret:"query"`
 	// ViewerURL is an image as viewers ask for it; only rehearse needs it.
-	ViewerURL      string `yaml:"viewer_url" secret:"query"`
+	ViewerURL string `yaml:"viewer_url" secret:"query"`
+	// DistributionID is that of the site's distribution at CloudFront.
 	DistributionID string `yaml:"distribution_id"`
-	OriginGroupID  string `yaml:"origin_group_id"`
-	ProxyOriginID  string `yaml:"proxy_origin_id"`
+	// OriginGroupID is that of the origin group with the two origins.
+	OriginGroupID string `yaml:"origin_group_id"`
+	// ProxyOriginID is the id of karui's origin in the distribution.
+	ProxyOriginID string `yaml:"proxy_origin_id"`
+	// DirectOriginID is the id of the true origin in the distribution.
 	DirectOriginID string `yaml:"direct_origin_id"`
-	RoleARN        string `yaml:"role_arn"`
-	ExternalID     string `yaml:"external_id" secret:"true"`
-	// Degrade and Restore are auto or manual.
+	// RoleARN is the role to assume for reading and changing the distribution.
+	RoleARN string `yaml:"role_arn"`
+	// ExternalID is what the role's trust asks for.
+	ExternalID string `yaml:"external_id" secret:"true"`
+	// Degrade is auto or manual: whether the true origin is put first without a person.
 	Degrade string `yaml:"degrade"`
+	// Restore is auto or manual: whether the proxy is put first again without a person.
 	Restore string `yaml:"restore"`
 	// RestoreAfter is how many good rounds in a row a restore needs; each flap
 	// within 24 h doubles it, up to 12.
 	RestoreAfter int `yaml:"restore_after"`
-	// AfterRestore is none or invalidate.
-	AfterRestore    string   `yaml:"after_restore"`
+	// AfterRestore is none or invalidate: whether the edge is told to drop the originals
+	// that it took meanwhile.
+	AfterRestore string `yaml:"after_restore"`
+	// InvalidatePaths are what is invalidated then, such as /images/*.
 	InvalidatePaths []string `yaml:"invalidate_paths"`
 	// MaxSwapsPerDay bounds the watchdog's own swaps in any 24 hours.
-	MaxSwapsPerDay int      `yaml:"max_swaps_per_day"`
-	Mail           SiteMail `yaml:"mail"`
+	MaxSwapsPerDay int `yaml:"max_swaps_per_day"`
+	// Mail is what differs from mail above for this site.
+	Mail SiteMail `yaml:"mail"`
 }
 
 // Header is a header to send.
 type Header struct {
-	Name  string `yaml:"name"`
+	// Name is the header's.
+	Name string `yaml:"name"`
+	// Value is what it holds.
 	Value string `yaml:"value" secret:"true"`
 }
 
 // SiteMail is what differs from Mail for one site; what is empty does not.
 type SiteMail struct {
-	To       []string `yaml:"to"`
-	Language string   `yaml:"language"`
+	// To are the recipients of mails about the site, instead of mail.to.
+	To []string `yaml:"to"`
+	// Language is en or ja, instead of mail.language.
+	Language string `yaml:"language"`
 }
 
 // Default returns the values of a file that says nothing.
