@@ -20,6 +20,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -138,14 +139,18 @@ type fragment struct {
 }
 
 // Live answers with the fragments, less those that the browser has: their tags stand
-// in the parameter `have`, separated by commas.
-func (s *Set) Live(w http.ResponseWriter, r *http.Request, view any) error {
+// in the parameter `have`, separated by commas. Those named in without are not on
+// this visitor's page.
+func (s *Set) Live(w http.ResponseWriter, r *http.Request, view any, without ...string) error {
 	have := map[string]bool{}
 	for tag := range strings.SplitSeq(r.URL.Query().Get("have"), ",") {
 		have[tag] = true
 	}
 	fresh := map[string]fragment{}
 	for _, name := range s.fragments {
+		if slices.Contains(without, name) {
+			continue
+		}
 		var b bytes.Buffer
 		if err := s.templates.ExecuteTemplate(&b, name, view); err != nil {
 			http.Error(w, "the page cannot be written", http.StatusInternalServerError)

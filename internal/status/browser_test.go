@@ -194,7 +194,7 @@ func TestInABrowser(t *testing.T) {
 		for _, width := range []int64{360, 768, 1280, 1800} {
 			b.media(width, false)
 			if over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
-				t.Errorf("%s: at %d px the page is %d px too wide", name, width, over)
+				t.Errorf("%s: at %d px the page is %d px too wide: %s", name, width, over, eval[string](b, wideScript))
 			}
 		}
 		for _, dark := range []bool{false, true} {
@@ -303,3 +303,6 @@ const contrastScript = `(() => {
 	}
 	return [...out];
 })()`
+
+// wideScript names what reaches over the right edge.
+const wideScript = `[...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll, svg') && e.getBoundingClientRect().right > innerWidth + 1).slice(-4).map(e => e.outerHTML.slice(0, 160)).join('\n')`

@@ -55,7 +55,7 @@ func NewHandler(o Options) (*Handler, error) {
 		o.Now = time.Now
 	}
 	set, err := page.New(Path, templates, "assets/*.html",
-		"facts", "verdict", "charts", "sites", "events", "success", "places", "dial", "workers", "volumes", "quarantine")
+		append(machineParts(), "facts", "verdict", "charts", "sites", "events", "success", "places", "dial")...)
 	if err != nil {
 		return nil, fmt.Errorf("status page: %w", err)
 	}
@@ -71,6 +71,10 @@ func NewHandler(o Options) (*Handler, error) {
 	h.mux.HandleFunc("POST "+Path+"/leave", h.leave)
 	return h, nil
 }
+
+// machineParts are those of the page that are about the machine, and not for tokens
+// of some sites.
+func machineParts() []string { return []string{"workers", "volumes", "quarantine"} }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
@@ -116,7 +120,11 @@ func (h *Handler) live(w http.ResponseWriter, r *http.Request) {
 		h.api.Refuse(w, r, err)
 		return
 	}
-	h.wrote(h.set.Live(w, r, h.view(r, v, session)))
+	var without []string
+	if !v.Whole() {
+		without = machineParts()
+	}
+	h.wrote(h.set.Live(w, r, h.view(r, v, session), without...))
 }
 
 func (h *Handler) view(r *http.Request, who *api.Visitor, session bool) view {
