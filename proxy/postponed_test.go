@@ -182,8 +182,11 @@ func TestVerdictsOnWhatIsPostponed(t *testing.T) {
 	}
 	l.make("/down.jpg", backlog.Busy) // it rests
 	for _, key := range []cache.Key{
-		{Site: "closed", Path: "/a.jpg", Form: "webp"}, {Site: "shop", Path: "/a.jpg", Form: "avif"}, {Site: "shop", Path: "/a.jpg", Form: "original"},
-		{Site: "shop", Path: "/a.jpg", Rest: "\nx-tenant:1", Form: "webp"}, {Site: "shop", Path: "/a.jpg", Rest: "\ngarbage", Form: "webp"},
+		{Site: "closed", Path: "/a.jpg", Form: "webp"},
+		{Site: "shop", Path: "/a.jpg", Form: "avif"},
+		{Site: "shop", Path: "/a.jpg", Form: "original"},
+		{Site: "shop", Path: "/a.jpg", Rest: "\nx-tenant:1", Form: "webp"},
+		{Site: "shop", Path: "/a.jpg", Rest: "\ngarbage", Form: "webp"},
 	} {
 		if v := l.proxy.Postponed().Make(context.Background(), key); v != backlog.Missed {
 			t.Errorf("%v: verdict %d", key, v)

@@ -51,8 +51,13 @@ func TestWorkersThatViewersWillNotMiss(t *testing.T) {
 		queue Queue
 		want  bool
 	}{
-		{Queue{Workers: 1}, true}, {Queue{Workers: 1, Busy: 1}, false}, {Queue{Workers: 2}, true}, {Queue{Workers: 2, Busy: 1}, false},
-		{Queue{Workers: 4, Busy: 1}, true}, {Queue{Workers: 4, Busy: 2}, false}, {Queue{Workers: 4, Waiting: 1}, false},
+		{Queue{Workers: 1}, true},
+		{Queue{Workers: 1, Busy: 1}, false},
+		{Queue{Workers: 2}, true},
+		{Queue{Workers: 2, Busy: 1}, false},
+		{Queue{Workers: 4, Busy: 1}, true},
+		{Queue{Workers: 4, Busy: 2}, false},
+		{Queue{Workers: 4, Waiting: 1}, false},
 	} {
 		if got := c.queue.spare(); got != c.want {
 			t.Errorf("%+v: %v, want %v", c.queue, got, c.want)

@@ -173,7 +173,7 @@ func TestBoundsAndFairness(t *testing.T) {
 		limits.Entries = 20
 		limits.Bytes = 14 * (overhead + 10)
 		q := newQueue(limits)
-		var sites = []string{"a", "b", "c"}
+		sites := []string{"a", "b", "c"}
 		full := map[string]int{} // losses to a full list, by site
 		q.dropped = func(it *item, why Cause) {
 			if why != Full {

@@ -41,6 +41,9 @@ const (
 	pace = 500 * time.Millisecond
 	// restBusy is how long an entry for which there was no time is left alone.
 	restBusy = 10 * time.Second
+	// foundMost bounds the entries in a row that somebody else had made: these take no
+	// more than a look into the cache, and so none of the pace.
+	foundMost = 100
 	// makeLimit bounds one attempt, whatever happens: fetching (60 s by default) and
 	// converting (as much) have limits of their own.
 	makeLimit = 3 * time.Minute
@@ -58,28 +61,33 @@ func (b *Backlog) Work(ctx context.Context, m Maker) {
 			return
 		}
 		began := time.Now()
-		b.one(ctx, m)
+		for range foundMost {
+			if b.one(ctx, m) != Found {
+				break
+			}
+		}
 		timer.Reset(max(pace-time.Since(began), pace/10))
 	}
 }
 
-// one has the next entry made, if there is one and time for it.
-func (b *Backlog) one(ctx context.Context, m Maker) {
+// one has the next entry made, if there is one and time for it; else it gives Busy.
+func (b *Backlog) one(ctx context.Context, m Maker) (verdict Verdict) {
+	verdict = Busy
 	if !m.Idle() {
-		return
+		return verdict
 	}
 	b.mu.Lock()
 	b.take()
 	it := b.queue.next(b.now(), m.Open)
 	b.mu.Unlock()
 	if it == nil {
-		return
+		return verdict
 	}
-	verdict := Busy
 	defer func() { b.note(ctx, it, verdict) }() // also when it panics: nothing stays busy
 	limited, cancel := context.WithTimeout(ctx, makeLimit)
 	defer cancel()
 	verdict = m.Make(limited, it.key())
+	return verdict
 }
 
 // note takes in what came of an entry.

@@ -134,6 +134,20 @@ func TestNothingWithoutTime(t *testing.T) {
 	})
 }
 
+// What somebody else has made takes none of the time of what is to be made.
+func TestWhatIsThereAlreadyTakesNoTurn(t *testing.T) {
+	working(t, func(b *Backlog, s *script, pass func(time.Duration)) {
+		s.set(func() { s.verdict = Found })
+		for i := range 90 {
+			b.Ask(key("shop", fmt.Sprintf("/%d", i)), Missing)
+		}
+		pass(2 * time.Second)
+		if st := b.Status(0); st.Entries != 0 || st.Dropped[Present] != 90 || st.Made != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
 func TestVerdicts(t *testing.T) {
 	for verdict, want := range map[Verdict]struct {
 		entries, attempts int
