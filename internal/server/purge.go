@@ -35,6 +35,7 @@ func (p purger) Purge(ctx context.Context, site string, prefixes []string) (rema
 	}
 	set := purge.NewSet(list)
 	p.backlog.Purge(func(k cache.Key) bool { return set.Hits(k.Site, k.Path, now) })
+	p.notePurge(site, prefixes)
 	return remark, nil
 }
 

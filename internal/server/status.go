@@ -76,9 +76,6 @@ func (s *server) dialFacts() status.Dial {
 // noteOperator notes what operators did, for the events of the status page.
 func (s *server) noteOperator(c *api.Call, err error) {
 	e := status.Event{Kind: "operator", Tone: "plain", Machine: true, Text: c.Method + " " + c.URL.Path}
-	if strings.HasPrefix(c.URL.Path, api.Prefix+"/purge") {
-		e.Kind = "purge"
-	}
 	if site, only := c.Only(); only {
 		e.Site, e.Machine = site, false
 	}
@@ -87,6 +84,18 @@ func (s *server) noteOperator(c *api.Call, err error) {
 	}
 	if err != nil {
 		e.Tone, e.Cause = "warn", strings.TrimPrefix(fmt.Sprintf("%s, refused: %v", e.Cause, err), ", ")
+	}
+	s.recorder.Note(e)
+}
+
+// notePurge notes what the proxy has forgotten.
+func (s *server) notePurge(site string, prefixes []string) {
+	if len(prefixes) == 0 {
+		return
+	}
+	e := status.Event{Kind: "purge", Tone: "plain", Site: site, Text: "Purged " + prefixes[0]}
+	if n := len(prefixes); n > 1 {
+		e.Text = fmt.Sprintf("Purged %s and %d more prefixes", prefixes[0], n-1)
 	}
 	s.recorder.Note(e)
 }

@@ -111,9 +111,14 @@ func (m *maker) requests() page.Chart {
 		from, to    outcome
 		rare        bool
 	}{
-		{"hit", "s1", hit, wait, false}, {"wait", "s2", wait, stale, false}, {"stale", "s5", stale, original, true},
-		{"original", "s3", original, miss, false}, {"miss", "s4", miss, bypass, false}, {"bypass", "s6", bypass, otherwise, false},
-		{"aborted, refused", "s8", otherwise, firstRefused, true}, {"503", "s7", firstRefused, outcomes, false},
+		{"hit", "s1", hit, wait, false},
+		{"wait", "s2", wait, stale, false},
+		{"stale", "s5", stale, original, true},
+		{"original", "s3", original, miss, false},
+		{"miss", "s4", miss, bypass, false},
+		{"bypass", "s6", bypass, otherwise, false},
+		{"aborted, refused", "s8", otherwise, firstRefused, true},
+		{"503", "s7", firstRefused, outcomes, false},
 	} {
 		s, total := m.stack(kind.name, kind.class, func(one *minute) uint64 {
 			c := one.counts()
