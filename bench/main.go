@@ -39,6 +39,7 @@ type bench struct {
 	classes  []string // that are converted
 	rounds   int
 	mixes    []int
+	files    int // in the cache of millionTable
 	out      io.Writer
 	words    io.Writer // progress
 	markdown bool
@@ -64,6 +65,7 @@ var measurements = []measurement{
 	{name: "dial", run: dialTable, asked: true},
 	{name: "slowness", run: slownessTable, asked: true},
 	{name: "corpus", run: corpusTable, asked: true},
+	{name: "million", run: millionTable, asked: true},
 }
 
 type texts []string
@@ -93,6 +95,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	corpus := flags.String("photos", "../shared/corpus/photos", "a `folder` of photographs; without one they are drawn")
 	program := flags.String("karui", "", "the karui to measure; built when empty")
 	mixes := flags.String("conversions", "2000,5000", "how many conversions after which memory is looked at")
+	files := flags.Int("files", 1_000_000, "how many files the cache of the table million has")
 	markdown := flags.Bool("markdown", false, "tables for a document")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -106,12 +109,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	chosen := strings.Split(*sizes, ",")
 	counts, err := parseCounts(*mixes)
-	if err != nil || *rounds < 1 || *rounds > 1000 {
-		_, _ = fmt.Fprintf(stderr, "bench: -conversions %q or -rounds %d is out of range\n", *mixes, *rounds)
+	if err != nil || *rounds < 1 || *rounds > 1000 || *files < 1000 || *files > 100_000_000 {
+		_, _ = fmt.Fprintf(stderr, "bench: -conversions %q, -rounds %d or -files %d is out of range\n", *mixes, *rounds, *files)
 		return 2
 	}
 	b := &bench{
-		classes: chosen, peers: peers, rounds: *rounds, mixes: counts,
+		classes: chosen, peers: peers, rounds: *rounds, mixes: counts, files: *files,
 		out: stdout, words: stderr, markdown: *markdown, karui: *program, photos: *corpus,
 	}
 	if err := b.measure(ctx, *corpus, wanted); err != nil {

@@ -23,6 +23,9 @@ type server struct {
 	url   string
 	roots []int
 	admin string // karui's admin listener, else ""
+	words string // the file with what karui says, else ""
+	// start is how long it took until it was ready, looked at every 5 ms.
+	start time.Duration
 	cmd   *exec.Cmd
 	ended chan error
 }
@@ -71,11 +74,13 @@ func launch(ctx context.Context, name, ready string, errors io.Writer, program s
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	s := &server{name: name, cmd: cmd, roots: []int{cmd.Process.Pid}, ended: make(chan error, 1)}
+	began := time.Now()
 	go func() { s.ended <- cmd.Wait() }()
 	if err := s.await(ctx, ready); err != nil {
 		s.stop()
 		return nil, err
 	}
+	s.start = time.Since(began)
 	return s, nil
 }
 
@@ -101,7 +106,7 @@ func (s *server) await(ctx context.Context, url string) error {
 			return fmt.Errorf("start %s: it ended: %w", s.name, err)
 		case <-ctx.Done():
 			return fmt.Errorf("start %s: %s does not answer: %w", s.name, url, ctx.Err())
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
@@ -111,6 +116,9 @@ type karuiOptions struct {
 	memory string
 	wait   string
 	access bool
+	// folder is that of the cache; one of its own when empty. talks has karui say what it does.
+	folder string
+	talks  bool
 	// formats is a list as in karui.yaml; empty for the default.
 	formats string
 	// steered lets karui judge its load as it would in use: the dial moves, what takes too long is turned away, and
@@ -134,8 +142,12 @@ func startKarui(ctx context.Context, b *bench, name string, o karuiOptions) (*se
 	}
 	file := filepath.Join(dir, "karui.yaml")
 	level := "warn"
-	if o.access {
+	if o.access || o.talks {
 		level = "info" // which lines about requests are
+	}
+	folder := o.folder
+	if folder == "" {
+		folder = filepath.Join(dir, "cache")
 	}
 	formats := ""
 	if o.formats != "" {
@@ -155,7 +167,7 @@ admin: { listen: "127.0.0.1:%d" }
 first_response: { wait: %s }
 %scache: { memory: %s, volumes: [{ path: %q }] }
 sites: [{ id: shop, default: true, %sorigins: [{ name: main, urls: [%q] }] }]
-`, port, level, o.access, admin, o.wait, judgement, o.memory, filepath.Join(dir, "cache"), formats, b.origin.url)
+`, port, level, o.access, admin, o.wait, judgement, o.memory, folder, formats, b.origin.url)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write karui.yaml: %w", err)
 	}
@@ -170,6 +182,7 @@ sites: [{ id: shop, default: true, %sorigins: [{ name: main, urls: [%q] }] }]
 		said, _ := os.ReadFile(words.Name())
 		return nil, fmt.Errorf("%w\n%s", err, said)
 	}
+	s.words = words.Name()
 	s.url, s.admin = fmt.Sprintf("http://127.0.0.1:%d", port), fmt.Sprintf("http://127.0.0.1:%d", admin)
 	return s, nil
 }
