@@ -2,15 +2,18 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/net/html"
 
 	"karui/internal/origintest"
+	"karui/internal/purging"
 	"karui/internal/sample"
 	"karui/internal/status"
 	"karui/proxy"
@@ -146,4 +149,52 @@ func TestStatusPageWantsAToken(t *testing.T) {
 	if status, _, body, err := r.get(r.admin+"/status/style.css", "Accept: text/css"); err != nil || status != http.StatusOK || !strings.Contains(string(body), "prefers-color-scheme: dark") {
 		t.Errorf("the style: %d %v", status, err)
 	}
+}
+
+// What operators do, and what becomes of the configuration, is told as events.
+func TestStatusPageTellsEvents(t *testing.T) {
+	var config Config
+	r := start(t, func(c *Config) {
+		second := origin.DefaultPlace()
+		second.Name, second.URLs = "osaka", []string{"http://127.0.0.1:9"}
+		c.Sites[0].Origins = append(c.Sites[0].Origins, second)
+		config = *c
+	})
+	tell := func(words ...string) {
+		t.Helper()
+		for began := time.Now(); ; {
+			_, _, page, err := r.get(r.admin + status.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, missing := wordsOf(t, page, "events"), ""
+			for _, w := range words {
+				if !strings.Contains(got, w) {
+					missing = w
+				}
+			}
+			if missing == "" {
+				return
+			}
+			if time.Since(began) > limit {
+				t.Fatalf("no %q among the events: %s", missing, got)
+			}
+		}
+	}
+	tell("karui was started")
+	if status, _, text := r.call("POST", "/purge", "", purging.Request{Site: "shop", Prefixes: []string{"/img/", "/b"}}); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	if status, _, text := r.call("PUT", "/places/osaka", "", PlaceChange{State: "out", For: "1h"}); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	if status, _, _ := r.call("PUT", "/places/nowhere", "", PlaceChange{State: "out"}); status != 404 {
+		t.Fatalf("%d", status)
+	}
+	r.next = func() (Config, error) { return config, nil }
+	r.hangup <- syscall.SIGHUP
+	tell("shop : Purged /img/ and 1 more prefixes", "POST /api/v1/purge", "shop : Place osaka is out an operator's word, until", "PUT /api/v1/places/nowhere refused: no site has a place", "The configuration was reloaded")
+	r.next = func() (Config, error) { return Config{}, errors.New("line 3: no") }
+	r.hangup <- syscall.SIGHUP
+	tell("The configuration cannot be used and stays as it was")
 }

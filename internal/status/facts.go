@@ -4,7 +4,7 @@
 // Guaranteed: it looks at karui through one function that copies, every two seconds
 // and when somebody asks for the page, but never more often than once a second,
 // however many look; nothing of karui is held while a page is made. What is kept is
-// bounded: about 60 KiB, 5 KiB more for each of 2000 sites at most, and 200 events.
+// bounded: about 90 KiB, 5 KiB more for each of 2000 sites at most, and 200 events.
 // A token for some sites sees what concerns these sites, and nothing about others or
 // about the machine. What is not known is said to be, and never shown as 0.
 //
