@@ -130,10 +130,7 @@ func (v *volume) readBook(name string, debtor *volume) {
 // paid burns the books about a volume that has nothing to pay any more.
 func (v *volume) paid() {
 	v.mu.Lock()
-	settled := v.owing && !v.distrust && v.health.state == StateOK
-	for _, g := range v.graves {
-		settled = settled && !g.file
-	}
+	settled := v.owing && !v.distrust && v.health.state == StateOK && v.hiding == 0
 	if settled {
 		v.owing = false // what is booked from here on sets it again
 	}

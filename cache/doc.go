@@ -27,8 +27,15 @@
 //     volume misses while it is out of use or not configured, Deletes and newer
 //     entries, is kept by the others, over restarts too, and does not come back with it.
 //   - The files of a volume stay within its max_size (blocks on disk, files being
-//     written included), once the volume is loaded. Files of another format version
-//     are misses from the first moment on, and go while it is loaded.
+//     written included) from the first write on, however many write and whether the
+//     files of an earlier process have been found or not: a note in the folder says how
+//     much they take at most. A volume that is over max_size, because that was made
+//     smaller, does not grow while it shrinks. What the folders grow by counts
+//     too, some seconds late. Files of another format version are misses from the
+//     first moment on, and go while the volume is loaded.
+//   - Nothing that goes over many files holds others up: a lock is held for one file
+//     or a few hundred records in memory, evictions come in batches of 16 files, and
+//     loads and sweeps rest as long as they work.
 //
 // What is not:
 //

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -59,7 +60,41 @@ func (v *volume) dig(h hash, g grave) {
 			return
 		}
 	}
+	v.setGrave(h, g)
+}
+
+// setGrave and fill keep count of the graves that hide a file. Called with mu held.
+func (v *volume) setGrave(h hash, g grave) {
+	v.fill(h)
 	v.graves[h] = g
+	if g.file {
+		v.hiding++
+	}
+}
+
+// fill forgets a grave.
+func (v *volume) fill(h hash) {
+	if v.graves[h].file {
+		v.hiding--
+	}
+	delete(v.graves, h)
+}
+
+// graveStep is how many graves are looked at before others get the lock.
+const graveStep = 256
+
+// eachGrave calls visit with every grave that is there from the beginning to the end.
+// Called with mu held, which it lets others have in between: there may be a million.
+func (v *volume) eachGrave(visit func(h hash, g grave)) {
+	n := 0
+	for h, g := range v.graves {
+		visit(h, g)
+		if n++; n%graveStep == 0 {
+			v.mu.Unlock()
+			runtime.Gosched()
+			v.mu.Lock()
+		}
+	}
 }
 
 // dropGrave forgets any grave that hides no file, if one is found soon.
@@ -67,7 +102,7 @@ func (v *volume) dropGrave() bool {
 	tries := 16
 	for other, g := range v.graves {
 		if !g.file {
-			delete(v.graves, other)
+			v.fill(other)
 			return true
 		}
 		if tries--; tries == 0 {
@@ -146,11 +181,11 @@ func (v *volume) empty(h hash) error {
 	defer v.mu.Unlock()
 	if g, ok := v.graves[h]; ok {
 		if g.at == 0 { // it only hid the file
-			delete(v.graves, h)
+			v.fill(h)
 			return nil
 		}
 		g.file = false
-		v.graves[h] = g
+		v.setGrave(h, g)
 	}
 	return nil
 }
@@ -159,14 +194,14 @@ func (v *volume) empty(h hash) error {
 func (v *volume) tendGraves(now time.Time) {
 	var again []hash
 	v.mu.Lock()
-	for h, g := range v.graves {
+	v.eachGrave(func(h hash, g grave) {
 		switch {
 		case g.file:
 			again = append(again, h)
 		case now.UnixNano()-g.dug > int64(graveAge):
-			delete(v.graves, h)
+			v.fill(h)
 		}
-	}
+	})
 	v.mu.Unlock()
 	for _, h := range again {
 		if v.working() != nil {
@@ -203,9 +238,9 @@ func (v *volume) settle(h hash) (spared bool) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			if g.file, g.until = false, 0; g.at == 0 {
-				delete(v.graves, h)
+				v.fill(h)
 			} else {
-				v.graves[h] = g
+				v.setGrave(h, g)
 			}
 			return true
 		}

@@ -99,6 +99,7 @@ type volume struct {
 	listings  int64          // what the folders have grown by, in bytes
 	weighedAt uint64         // the number of Puts when listings was looked at, plus one
 	graves    map[hash]grave // see graves.go
+	hiding    int            // how many of the graves hide a file
 	owing     bool           // another volume keeps book of what this one missed
 	distrust  bool           // more was missed than graves can hold: see graves.go
 	health    health

@@ -248,7 +248,7 @@ func (v *volume) commit(d *draft, temporary string, info fs.FileInfo, reserved i
 		hash: d.hash, access: v.now().UnixNano(), fetched: toNano(d.meta.FetchStart),
 		blocks: blocksOf(size), stamp: fingerprint(info), version: version,
 	})
-	delete(v.graves, d.hash)
+	v.fill(d.hash)
 	v.mu.Unlock()
 	for _, o := range older {
 		o.displace(d.hash, toNano(d.meta.FetchStart))
