@@ -7,33 +7,20 @@ import (
 	"io/fs"
 )
 
-// walk calls visit with the hash of every entry file of the volume, and with when it
-// was fetched, as far as the index knows (nanoseconds since 1970; 0 is not known,
-// and the file has to be read: see openHead). It goes by the folders and not by the
-// index, so that it comes to files that have not been loaded yet too. No lock is held
-// while visit runs. To remove a file, use discard, which asks once more under the
-// key's lock whether it is the one that is meant.
+// walkFolder calls visit with the hash of every entry file in one of the folders, and
+// with when it was fetched, as far as the index knows (nanoseconds since 1970; 0 is not
+// known, and the file has to be read: see openHead). It goes by the names on disk and
+// not by the index, so that it comes to files that have not been loaded yet too; they
+// are read some hundreds at a time, however many there are. No lock is held while visit
+// runs. To remove a file, use discard, which asks once more under the key's lock
+// whether it is the one that is meant.
 //
 // Every file that is there from the beginning to the end is visited, unless it is
 // replaced meanwhile by a newer Put; what is put or removed during the walk may be
 // visited or not.
 //
-// The walk is slow on purpose: it rests as long as it works (see pace). An error says
-// that it ended early: ctx is over, the volume is or went out of use (then it has to
-// be walked again when it returns), or what visit gave.
-func (v *volume) walk(ctx context.Context, visit func(h hash, fetched int64) error) error {
-	p := newPace(v.now)
-	for i := range folders {
-		if err := v.working(); err != nil {
-			return fmt.Errorf("walk cache volume %s: %w", v.path, err)
-		}
-		if err := v.walkFolder(ctx, i, p, visit); err != nil {
-			return fmt.Errorf("walk cache volume %s: %w", v.path, err)
-		}
-	}
-	return nil
-}
-
+// It rests as p says. An error says that it ended early: ctx is over, the disk failed
+// (then the folder has to be walked again when the volume returns), or what visit gave.
 func (v *volume) walkFolder(ctx context.Context, i int, p *pace, visit func(h hash, fetched int64) error) error {
 	sub := fmt.Sprintf("%02x", i)
 	var stopped error
