@@ -42,7 +42,7 @@ func (s *Service) start(r *record) {
 func (s *Service) run(l *lane) {
 	for s.life.Err() == nil {
 		s.mu.Lock()
-		l.drop()
+		l.drop(s.count)
 		if len(l.records) == 0 {
 			delete(s.lanes, l.distribution)
 			s.mu.Unlock()

@@ -135,9 +135,15 @@ func (l *lane) through(made bool) {
 	}
 }
 
-// drop takes those out that have ended.
-func (l *lane) drop() {
-	l.records = slices.DeleteFunc(l.records, func(r *record) bool { return r.State != Running })
+// drop takes those out that have ended, and tells of each.
+func (l *lane) drop(ended func(*record)) {
+	l.records = slices.DeleteFunc(l.records, func(r *record) bool {
+		if r.State == Running {
+			return false
+		}
+		ended(r)
+		return true
+	})
 }
 
 // nudge lets it look again at once what there is to do.

@@ -87,6 +87,7 @@ type Service struct {
 	records  []*record
 	accepted map[string]int
 	lanes    map[string]*lane // by distribution
+	ended    map[string]map[State]uint64
 
 	clients  sync.Mutex // guards byTarget and paces
 	byTarget map[invalidation.Target]Distribution
@@ -97,7 +98,7 @@ type Service struct {
 func New(o Options) *Service {
 	s := &Service{
 		proxy: o.Proxy, sites: o.Sites, dir: o.Dir, connect: o.Connect, patience: o.Patience, log: o.Log, now: o.Now,
-		accepted: map[string]int{}, lanes: map[string]*lane{},
+		accepted: map[string]int{}, lanes: map[string]*lane{}, ended: map[string]map[State]uint64{},
 		byTarget: map[invalidation.Target]Distribution{}, paces: map[string]*rate.Limiter{},
 	}
 	if s.connect == nil {
@@ -326,4 +327,39 @@ func (s *Service) List(may func(site string) bool) List {
 		}
 	}
 	return list
+}
+
+// Stats counts the parts at the edge, by site.
+type Stats struct {
+	// Running are those under way, Done and Failed those that have ended since the start.
+	Running      int
+	Done, Failed uint64
+}
+
+// Stats counts for each site in force that has a distribution.
+func (s *Service) Stats() map[string]Stats {
+	all := map[string]Stats{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, site := range s.sites() {
+		if site.Target.Distribution == "" {
+			continue
+		}
+		stats := Stats{Done: s.ended[site.ID][Done], Failed: s.ended[site.ID][Failed]}
+		for _, r := range s.records {
+			if r.State == Running && r.Site == site.ID {
+				stats.Running++
+			}
+		}
+		all[site.ID] = stats
+	}
+	return all
+}
+
+// count notes that a part at the edge has ended. Callers hold mu.
+func (s *Service) count(r *record) {
+	if s.ended[r.Site] == nil {
+		s.ended[r.Site] = map[State]uint64{}
+	}
+	s.ended[r.Site][r.State]++
 }

@@ -395,6 +395,10 @@ func TestAChangedConfiguration(t *testing.T) {
 		l.mu.Unlock()
 		l.wantFailed(p.ID, "configuration", "the site no longer has the distribution "+shopID, "purge again")
 		l.wantDone(l.purge("shop", "/b/").ID)
+		synctest.Wait()
+		if stats := l.Stats(); stats["shop"] != (Stats{Done: 1, Failed: 1}) || stats["twin"] != (Stats{}) || len(stats) != 3 {
+			t.Errorf("%+v", stats)
+		}
 		if got := l.paths("E9BLOG"); !slices.Equal(got, []string{"/b/*"}) {
 			t.Errorf("%v", got)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"karui/cache"
 	"karui/convert"
+	"karui/internal/purging"
 	"karui/proxy/backlog"
 	"karui/proxy/flight"
 	"karui/proxy/origin"
@@ -24,6 +25,7 @@ type collector struct {
 	// backlog gives what is to be made later, and the ids of the sites.
 	backlog func() (backlog.Status, []string)
 	self    func() self
+	edge    func() map[string]purging.Stats
 }
 
 // desc is one metric of the collector.
@@ -52,6 +54,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	postponed, sites := c.backlog()
 	collectBacklog(postponed, sites, counter, gauge)
 	collectSelf(c.self(), counter, gauge)
+	collectEdge(c.edge(), counter, gauge)
 	f := c.flights()
 	gauge(describe("flights", "Shared fetches that can be joined, those that are being converted included."), float64(f.Flights))
 	gauge(describe("flight_viewers", "Viewers of shared fetches."), float64(f.Viewers))
@@ -72,6 +75,8 @@ func (c collector) collectCache(counter, gauge send) {
 	gauge(describe("cache_memory_bytes", "Bodies kept in memory."), float64(s.MemoryBytes))
 	gauge(describe("cache_queue_bytes", "What waits in memory to be written to the volumes."), float64(s.QueueBytes))
 	gauge(describe("cache_queue_max_bytes", "cache.write_queue."), float64(s.QueueMax))
+	gauge(describe("purges_remembered", "Purges that are remembered, until every volume has been looked through for what they hit."), float64(s.Purges))
+	counter(describe("purges_swept_files_total", "Files that were removed from the volumes because of a purge."), float64(s.Swept))
 	counter(describe("cache_dropped_total", "Writes given up, since the queue was full or no volume took them."), float64(s.Dropped))
 	for i, v := range s.Volumes {
 		n := strconv.Itoa(i)

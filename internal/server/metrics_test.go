@@ -16,6 +16,7 @@ import (
 	"karui/cache"
 	"karui/convert"
 	"karui/internal/origintest"
+	"karui/internal/purging"
 	"karui/proxy/backlog"
 	"karui/proxy/flight"
 	"karui/proxy/origin"
@@ -68,6 +69,7 @@ func full(places func() []origin.PlacesStatus) collector {
 		},
 		flights: func() flight.Stats { return flight.Stats{} },
 		self:    func() self { return self{} },
+		edge:    func() map[string]purging.Stats { return map[string]purging.Stats{"shop": {}} },
 		backlog: func() (backlog.Status, []string) {
 			return backlog.Open(backlog.Options{}).Status(0), []string{"shop"}
 		},

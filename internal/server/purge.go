@@ -53,3 +53,14 @@ func (s *server) purgeSites() []purging.Site {
 	}
 	return list
 }
+
+// collectEdge is about purges at the edge.
+func collectEdge(all map[string]purging.Stats, counter, gauge send) {
+	running := describe("purges_edge_running", "Purges of a site that are not done at the edge yet.", "site")
+	ended := describe("purges_edge_total", "Purges of a site that have ended at the edge, by how: done or failed.", "site", "result")
+	for site, s := range all {
+		gauge(running, float64(s.Running), site)
+		counter(ended, float64(s.Done), site, string(purging.Done))
+		counter(ended, float64(s.Failed), site, string(purging.Failed))
+	}
+}

@@ -191,7 +191,7 @@ func (s *server) build() (err error) {
 	if err := s.startPurging(); err != nil {
 		return err
 	}
-	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status, success: s.success.Snapshot, self: s.self, backlog: s.backlogNow})
+	s.register.MustRegister(collector{cache: s.cache.Stats, pool: s.pool.Stats, flights: s.proxy.Flights, places: s.clients.status, success: s.success.Snapshot, self: s.self, backlog: s.backlogNow, edge: s.purging.Stats})
 	return nil
 }
 
