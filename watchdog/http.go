@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"karui/internal/page"
 )
 
 // listenAgain is how long it takes until a listener that could not be had is
@@ -81,22 +83,17 @@ func (w *Watchdog) Handler() http.Handler {
 		_, _ = rw.Write([]byte("ok\n"))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(w.metrics.registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /status", func(rw http.ResponseWriter, r *http.Request) {
-		rw.Header().Set("Cache-Control", "no-store")
-		rw.Header().Set("X-Content-Type-Options", "nosniff")
-		status := w.Status()
-		if wantsJSON(r) {
-			rw.Header().Set("Content-Type", "application/json")
-			enc := json.NewEncoder(rw)
-			enc.SetIndent("", "  ")
-			_ = enc.Encode(status)
+	w.page.register(mux)
+	mux.HandleFunc("GET "+statusPath, func(rw http.ResponseWriter, r *http.Request) {
+		if !wantsJSON(r) {
+			w.page.whole(rw, r)
 			return
 		}
-		rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-		rw.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-		if err := writePage(rw, status); err != nil {
-			w.log.Debug("status page was not delivered", "error", err)
-		}
+		page.Secure(rw.Header())
+		rw.Header().Set("Content-Type", "application/json")
+		enc := json.NewEncoder(rw)
+		enc.SetIndent("", "  ")
+		_ = enc.Encode(w.Status()) // who left needs no status
 	})
 	return mux
 }

@@ -1,40 +1,103 @@
 package watchdog
 
 import (
-	"html/template"
-	"io"
-	"time"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+
+	"karui/internal/page"
+	"karui/watchdog/store"
 )
 
-var page = template.Must(template.New("status").Funcs(template.FuncMap{
-	"ago":  func(at, t time.Time) string { return at.Sub(t).Round(time.Second).String() },
-	"time": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") },
-}).Parse(`<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>karui-watchdog</title>
-<style>
-body { font: 16px/1.5 system-ui, sans-serif; margin: 1.5rem auto; max-width: 60rem; padding: 0 1rem; }
-h2 { font-size: 1.1rem; margin: 1.5rem 0 .25rem; }
-.bad { color: #a40000; } .odd { color: #8a5a00; } .good { color: #1b6e20; }
-table { border-collapse: collapse; } td { padding: .1rem .75rem .1rem 0; vertical-align: top; }
-</style>
-<h1>karui-watchdog</h1>
-<p>{{time .At}}. Mails waiting: {{if .MailError}}<span class="bad">{{.MailError}}</span>{{else}}{{.Mails}}{{if .Mails}}, the oldest for {{ago .At .OldestMail}}{{end}}{{end}}.</p>
-{{$at := .At}}{{range .Sites}}
-<h2>{{.Site}}</h2>
-<p class="{{if or (eq .Health "down") .Error}}bad{{else if and (eq .Health "up") (eq .Order "proxy") (not .Late)}}good{{else}}odd{{end}}">{{.Words}}</p>
-<table>
-{{if not .Since.IsZero}}<tr><td>since<td>{{time .Since}}{{end}}
-{{if not .Degraded.IsZero}}<tr><td>degraded since<td>{{time .Degraded}}
-<tr><td>good rounds<td>{{.GoodRounds}} of {{.GoodRoundsNeeded}} needed for a restore ({{.Restore}}){{end}}
-<tr><td>swaps in 24 h<td>{{.Swaps}} of {{.MaxSwapsPerDay}}
-<tr><td>distribution<td>{{.Distribution.ID}}, group {{.Distribution.Group}}: {{.Distribution.Proxy}}, {{.Distribution.Direct}}
-{{with .Last}}<tr><td>last round<td>{{ago $at .At}} ago: {{.Verdict}}{{if .OrderError}}<br><span class="bad">{{.OrderError}}</span>{{end}}
-{{range .Probes}}<tr><td><td>{{.Text}}{{end}}
-{{with .Origin}}<tr><td>origin<td>{{.Text}}{{end}}{{end}}
-</table>{{end}}
-</html>
-`))
+//go:embed assets
+var assets embed.FS
 
-// writePage writes the status for people.
-func writePage(w io.Writer, s Status) error { return page.Execute(w, s) }
+// statusPath is where the page is.
+const statusPath = "/status"
+
+// statusPage shows people how things are. It asks nobody: what it shows, the rounds
+// have written down.
+type statusPage struct {
+	set   *page.Set
+	style []byte
+	host  string
+	log   *slog.Logger
+	// source reads what the page is made from.
+	source func() picture
+}
+
+func newStatusPage(source func() picture, log *slog.Logger) (*statusPage, error) {
+	set, err := page.New(statusPath, assets, "assets/*.html", "facts", "verdict", "sites", "mails")
+	if err != nil {
+		return nil, fmt.Errorf("status page: %w", err)
+	}
+	p := &statusPage{set: set, source: source, log: log}
+	if p.style, err = assets.ReadFile("assets/watch.css"); err != nil {
+		return nil, fmt.Errorf("status page: %w", err)
+	}
+	p.host, _ = os.Hostname() // a machine without a name has a page all the same
+	return p, nil
+}
+
+// styleSheet names the page's own style sheet in the form that it has in this version.
+func (p *statusPage) styleSheet() string {
+	sum := sha256.Sum256(p.style)
+	return statusPath + "/watch.css?v=" + hex.EncodeToString(sum[:6])
+}
+
+// register adds the page to the watchdog's listener.
+func (p *statusPage) register(mux *http.ServeMux) {
+	p.set.Assets(mux)
+	mux.HandleFunc("GET "+statusPath+"/watch.css", func(rw http.ResponseWriter, _ *http.Request) {
+		page.Secure(rw.Header())
+		rw.Header().Set("Content-Type", "text/css; charset=utf-8")
+		rw.Header().Set("Cache-Control", "private, max-age=86400")
+		_, _ = rw.Write(p.style) // a browser that left needs no style
+	})
+	mux.HandleFunc("GET "+statusPath+"/live", func(rw http.ResponseWriter, r *http.Request) {
+		p.wrote(p.set.Live(rw, r, p.look(r)))
+	})
+}
+
+// whole answers with the page.
+func (p *statusPage) whole(rw http.ResponseWriter, r *http.Request) {
+	p.wrote(p.set.Whole(rw, http.StatusOK, "status.html", p.look(r)))
+}
+
+func (p *statusPage) wrote(err error) {
+	if err != nil {
+		p.log.Error("the status page failed", "error", err)
+	}
+}
+
+// look makes the page from what is known now.
+func (p *statusPage) look(r *http.Request) view {
+	pic := p.source()
+	pic.host, pic.all = p.host, r.URL.Query().Get("rows") == "all"
+	v := pic.view()
+	v.Style = p.styleSheet()
+	return v
+}
+
+// picture reads what the page is made from.
+func (w *Watchdog) picture() picture {
+	p := picture{
+		status: w.Status(), histories: map[string]store.History{}, fates: map[string]string{}, interval: w.Config().Interval, version: w.version,
+	}
+	// Outboxes that cannot tell are left out of it.
+	post, _ := w.outbox.(interface{ Fate(id string) string })
+	for _, s := range w.all() {
+		h := s.history()
+		p.histories[s.config.ID] = h
+		for _, t := range h.Told {
+			if post != nil {
+				p.fates[t.ID] = post.Fate(t.ID)
+			}
+		}
+	}
+	return p
+}

@@ -192,6 +192,7 @@ func (s *site) act(ctx context.Context, l look) (Result, error) {
 	s.hand(ctx, &rec)
 	result.Round, result.Health, result.Since = *rec.Last, rec.State.Health, rec.State.Since
 	result.Order, result.Held = rec.State.Order, rec.State.Held
+	s.remember(func(h *store.History) { h.Mark(mark(result)) })
 	return result, nil
 }
 

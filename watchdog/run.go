@@ -131,7 +131,9 @@ func (s *site) loop(ctx context.Context, beat chan<- struct{}) {
 	// What an earlier process left is settled before the first round.
 	s.contained(ctx, "resume", func(ctx context.Context) { s.resume(ctx) })
 	s.await(ctx)
-	timer := time.NewTimer(time.Duration(rand.Float64() * jitter * float64(interval)))
+	first := time.Duration(rand.Float64() * jitter * float64(interval))
+	s.due(now().Add(first))
+	timer := time.NewTimer(first)
 	defer timer.Stop()
 	for {
 		select {
@@ -161,7 +163,9 @@ func (s *site) loop(ctx context.Context, beat chan<- struct{}) {
 		})
 		s.await(ctx)
 		spread := 1 + jitter*(rand.Float64()-0.5)
-		timer.Reset(max(time.Duration(float64(interval)*spread)-time.Since(start), time.Second/10))
+		wait := max(time.Duration(float64(interval)*spread)-time.Since(start), time.Second/10)
+		s.due(now().Add(wait))
+		timer.Reset(wait)
 	}
 }
 

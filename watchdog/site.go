@@ -32,12 +32,16 @@ type site struct {
 	// file while it is there.
 	unsaved *store.Record
 	why     error // of unsaved
+	// unkept is the history that could not be written down.
+	unkept *store.History
 
 	// For Run: cancel ends the site's loop, running waits for it.
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	// waiting tells that a goroutine waits for a deployment.
 	waiting atomic.Bool
+	// next is when the next round begins, in nanoseconds of Unix time; 0 where no loop runs.
+	next atomic.Int64
 }
 
 func (w *Watchdog) newSite(c settings.Config, s settings.Site) *site {
@@ -187,6 +191,7 @@ func (s *site) hand(ctx context.Context, rec *store.Record) {
 		}
 		s.w.metrics.events.WithLabelValues(s.config.ID, string(e.Kind)).Inc()
 		s.log.Info("told", "event", e.ID, "kind", e.Kind, "want", e.Want, "before", e.Before, "after", e.After)
+		s.remember(func(h *store.History) { h.Tell(told(e)) })
 	}
 	if len(stay) == len(rec.Pending) {
 		return

@@ -36,6 +36,8 @@ type SiteStatus struct {
 	MaxSwapsPerDay int              `json:"max_swaps_per_day"`
 	Deploying      *store.Deploying `json:"deploying,omitempty"`
 	Last           *store.Round     `json:"last_round,omitempty"`
+	// NextRound is when the next round begins, zero if that is not known.
+	NextRound time.Time `json:"next_round,omitzero"`
 	// Late: the last round is longer ago than two intervals; nobody seems to watch.
 	Late         bool               `json:"late"`
 	Distribution event.Distribution `json:"distribution"`
@@ -78,6 +80,7 @@ func (s *site) status(at time.Time) SiteStatus {
 		out.Degraded = state.Episode.Since
 	}
 	out.Late = rec.Last != nil && at.Sub(rec.Last.At) > 2*s.common.Interval+time.Duration(s.ping.Count)*(s.ping.Spacing+s.ping.Timeout)
+	out.NextRound = s.nextRound(rec.Last, at)
 	out.Words = out.words()
 	return out
 }

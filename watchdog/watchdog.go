@@ -84,6 +84,8 @@ type Watchdog struct {
 	command  func(verb, site string) string
 	what     string
 	listener func(context.Context, string) (net.Listener, error)
+	version  string
+	page     *statusPage
 
 	// lasting: this process goes on from round to round and remembers what it told.
 	lasting atomic.Bool
@@ -113,7 +115,7 @@ func New(o Options) (*Watchdog, error) {
 	}
 	w := &Watchdog{
 		store: o.Store, outbox: o.Outbox, log: o.Log, aws: once(o.AWS), command: o.CommandLine, what: o.What,
-		metrics: newMetrics(), listener: o.Listen, sites: map[string]*site{},
+		metrics: newMetrics(), listener: o.Listen, version: o.Version, sites: map[string]*site{},
 		defaults: defaultControls(os.Getenv),
 	}
 	w.metrics.outbox(o.Outbox)
@@ -122,6 +124,10 @@ func New(o Options) (*Watchdog, error) {
 	w.prober = probe.New(o.Probe)
 	w.controls = probe.NewControls(w.prober)
 	w.use(o.Config)
+	var err error
+	if w.page, err = newStatusPage(w.picture, w.log); err != nil {
+		return nil, err
+	}
 	return w, nil
 }
 
