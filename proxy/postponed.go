@@ -105,10 +105,13 @@ func (m *maker) Make(ctx context.Context, key cache.Key) backlog.Verdict {
 	set := p.set.Load()
 	f, format, ok := set.router.postponed(key)
 	if !ok {
-		return backlog.Missed
+		return backlog.Void
 	}
-	if _, level := p.dial.Of(key.Site); !level.Makes(format) {
-		return backlog.Missed // the ladder has changed: Open is about level 0
+	switch n, level := p.dial.Of(key.Site); {
+	case n > 0:
+		return backlog.Busy // it has moved since Open
+	case !level.Makes(format):
+		return backlog.Void // not even at its best
 	}
 	f = p.simplify(f)
 	variantKey := f.form(format.String())

@@ -81,6 +81,7 @@ func TestPostponedIsMadeWithoutAViewer(t *testing.T) {
 	if m.Open("shop") {
 		t.Error("something may be made at defer")
 	}
+	l.make("/a.jpg?x=1", backlog.Busy)
 	l.proxy.Dial().Unpin("shop")
 	if !m.Open("shop") || !m.Idle() {
 		t.Error("nothing may be made though there is time")
@@ -176,7 +177,7 @@ func TestVerdictsOnWhatIsPostponed(t *testing.T) {
 	l.origin.Set("/moved.jpg", origintest.Text(301, "text/plain", "elsewhere", field("Location", "/a.jpg")))
 	for path, want := range map[string]backlog.Verdict{
 		"/gone.jpg": backlog.Missed, "/text.jpg": backlog.Missed, "/own.jpg": backlog.Missed, "/fixed.jpg": backlog.Settled,
-		"/private/a.jpg": backlog.Missed, "/page.html": backlog.Missed, "/down.jpg": backlog.Trouble, "/moved.jpg": backlog.Missed,
+		"/private/a.jpg": backlog.Void, "/page.html": backlog.Void, "/down.jpg": backlog.Trouble, "/moved.jpg": backlog.Missed,
 	} {
 		l.make(path, want)
 	}
@@ -188,7 +189,7 @@ func TestVerdictsOnWhatIsPostponed(t *testing.T) {
 		{Site: "shop", Path: "/a.jpg", Rest: "\nx-tenant:1", Form: "webp"},
 		{Site: "shop", Path: "/a.jpg", Rest: "\ngarbage", Form: "webp"},
 	} {
-		if v := l.proxy.Postponed().Make(context.Background(), key); v != backlog.Missed {
+		if v := l.proxy.Postponed().Make(context.Background(), key); v != backlog.Void {
 			t.Errorf("%v: verdict %d", key, v)
 		}
 	}

@@ -17,8 +17,11 @@ const (
 	Settled
 	// Found: somebody else had made it, or decided about it.
 	Found
-	// Missed: there is no such picture, format or site any more.
+	// Missed: there is no such picture any more, or nobody else's.
 	Missed
+	// Void: the configuration has no such site, format or path any more. Nobody had to be
+	// asked for that.
+	Void
 	// Busy: nothing was tried, since the time was needed otherwise.
 	Busy
 	// Trouble: it failed, and may not fail next time.
@@ -41,9 +44,9 @@ const (
 	pace = 500 * time.Millisecond
 	// restBusy is how long an entry for which there was no time is left alone.
 	restBusy = 10 * time.Second
-	// foundMost bounds the entries in a row that somebody else had made: these take no
-	// more than a look into the cache, and so none of the pace.
-	foundMost = 100
+	// freeMost bounds the entries in a row that are found or void: these take no more than
+	// a look into the cache, and so none of the pace.
+	freeMost = 100
 	// makeLimit bounds one attempt, whatever happens: fetching (60 s by default) and
 	// converting (as much) have limits of their own.
 	makeLimit = 3 * time.Minute
@@ -61,8 +64,8 @@ func (b *Backlog) Work(ctx context.Context, m Maker) {
 			return
 		}
 		began := time.Now()
-		for range foundMost {
-			if b.one(ctx, m) != Found {
+		for range freeMost {
+			if v := b.one(ctx, m); v != Found && v != Void {
 				break
 			}
 		}
@@ -108,7 +111,7 @@ func (b *Backlog) note(ctx context.Context, it *item, v Verdict) {
 		b.queue.drop(it, Kept)
 	case Found:
 		b.queue.drop(it, Present)
-	case Missed:
+	case Missed, Void:
 		b.queue.drop(it, Obsolete)
 	case Trouble:
 		b.queue.failed(it, now)

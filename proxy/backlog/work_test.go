@@ -134,18 +134,21 @@ func TestNothingWithoutTime(t *testing.T) {
 	})
 }
 
-// What somebody else has made takes none of the time of what is to be made.
-func TestWhatIsThereAlreadyTakesNoTurn(t *testing.T) {
-	working(t, func(b *Backlog, s *script, pass func(time.Duration)) {
-		s.set(func() { s.verdict = Found })
-		for i := range 90 {
-			b.Ask(key("shop", fmt.Sprintf("/%d", i)), Missing)
-		}
-		pass(2 * time.Second)
-		if st := b.Status(0); st.Entries != 0 || st.Dropped[Present] != 90 || st.Made != 0 {
-			t.Errorf("%+v", st)
-		}
-	})
+// What somebody else has made, and what nobody wants any more, takes none of the time
+// of what is to be made.
+func TestWhatNeedsNoWorkTakesNoTurn(t *testing.T) {
+	for verdict, cause := range map[Verdict]Cause{Found: Present, Void: Obsolete} {
+		working(t, func(b *Backlog, s *script, pass func(time.Duration)) {
+			s.set(func() { s.verdict = verdict })
+			for i := range 90 {
+				b.Ask(key("shop", fmt.Sprintf("/%d", i)), Missing)
+			}
+			pass(2 * time.Second)
+			if st := b.Status(0); st.Entries != 0 || st.Dropped[cause] != 90 || st.Made != 0 {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
 }
 
 func TestVerdicts(t *testing.T) {
@@ -153,7 +156,7 @@ func TestVerdicts(t *testing.T) {
 		entries, attempts int
 		cause             Cause
 	}{
-		Made: {0, 1, ""}, Settled: {0, 1, Kept}, Found: {0, 1, Present}, Missed: {0, 1, Obsolete},
+		Made: {0, 1, ""}, Settled: {0, 1, Kept}, Found: {0, 1, Present}, Missed: {0, 1, Obsolete}, Void: {0, 1, Obsolete},
 		Busy: {1, 100, ""}, Trouble: {0, 3, Failed},
 	} {
 		working(t, func(b *Backlog, s *script, pass func(time.Duration)) {
