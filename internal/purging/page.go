@@ -46,12 +46,10 @@ func Page(log *slog.Logger) (http.Handler, error) {
 	}
 	views := map[string]view{}
 	for _, tongue := range []string{"en", "ja"} {
-		v := view{Language: tongue, T: texts(tongue), Style: own["purge.css"], Script: own["purge.js"]}
-		b, err := json.Marshal(v.T)
-		if err != nil {
-			return nil, fmt.Errorf("write the page's words: %w", err)
+		v := view{Language: tongue, Style: own["purge.css"], Script: own["purge.js"]}
+		if v.T, v.Words, err = texts(tongue); err != nil {
+			return nil, err
 		}
-		v.Words = string(b)
 		views[tongue] = v
 	}
 	tongues := language.NewMatcher([]language.Tag{language.English, language.Japanese})
@@ -71,4 +69,17 @@ type view struct {
 	T             map[string]string
 	Words         string // T for the script
 	Style, Script string
+}
+
+// texts gives the page's words in a language, en or ja, also as JSON for the script.
+// What the API says of errors stays in English.
+func texts(tongue string) (words map[string]string, script string, err error) {
+	b, err := assets.ReadFile("assets/" + tongue + ".json")
+	if err == nil {
+		err = json.Unmarshal(b, &words)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read the page's words: %w", err)
+	}
+	return words, string(b), nil
 }

@@ -52,7 +52,14 @@ func TestPage(t *testing.T) {
 }
 
 func TestBothLanguagesSayTheSame(t *testing.T) {
-	en, ja := texts("en"), texts("ja")
+	en, _, err := texts("en")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ja, _, err := texts("ja")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if a, b := slices.Sorted(maps.Keys(en)), slices.Sorted(maps.Keys(ja)); !slices.Equal(a, b) {
 		t.Errorf("%v, %v", a, b)
 	}
