@@ -23,6 +23,8 @@ type farm struct {
 	files *faulty
 	c     *Cache
 	log   *messages
+	// queued has writes wait in the queue.
+	queued bool
 
 	mu    sync.Mutex
 	sick  map[string]error   // by folder
@@ -77,7 +79,7 @@ func (f *farm) open() {
 	f.t.Helper()
 	f.log = newMessages()
 	var err error
-	f.c, err = open(f.cfg, roomy(), Options{Log: slogger(f.log), Now: f.clock.Now, upkeepEvery: time.Hour, writeThrough: true}, farmFiles{f.files, f})
+	f.c, err = open(f.cfg, roomy(), Options{Log: slogger(f.log), Now: f.clock.Now, upkeepEvery: time.Hour, writeThrough: !f.queued}, farmFiles{f.files, f})
 	if err != nil {
 		f.t.Fatal(err)
 	}
