@@ -247,6 +247,26 @@ func TestOverrun(t *testing.T) {
 	}
 }
 
+func TestLongKeysTakeNoMemory(t *testing.T) {
+	b := Open(Options{Limits: DefaultLimits()})
+	b.Ask(key("shop", "/"+string(make([]byte, 10_000))), Missing)
+	b.Ask(key("shop", "/"+string(make([]byte, 10_000))), Again)
+	if st := b.Status(0); st.Entries != 0 || st.Dropped[TooLarge] != 1 || st.Dropped[Overrun] != 0 {
+		t.Errorf("%d entries, dropped %v", st.Entries, st.Dropped)
+	}
+	const each = 8000
+	for i := range inboxBytes/each + 100 {
+		b.Ask(key("shop", fmt.Sprintf("/%0*d", each, i)), Missing)
+	}
+	if st := b.Status(0); st.Entries < inboxBytes/each-10 || st.Entries > inboxBytes/each || st.Dropped[Overrun] < 100 {
+		t.Errorf("%d entries, dropped %v", st.Entries, st.Dropped)
+	}
+	b.Ask(key("shop", "/new.jpg"), Missing)
+	if n := b.Counts()["shop"]; n < inboxBytes/each-9 {
+		t.Errorf("%d entries after the next", n)
+	}
+}
+
 func TestKeepWritesWithinASecond(t *testing.T) {
 	file := t.TempDir() + "/backlog.journal"
 	synctest.Test(t, func(t *testing.T) {
