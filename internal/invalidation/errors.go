@@ -31,8 +31,8 @@ const (
 	KindCanceled    Kind = "canceled"    // the caller gave up
 )
 
-// assumeAction is how the getting of a session is called.
-const assumeAction = "sts:AssumeRole"
+// AssumeAction is the action of an Error about getting a session of the role.
+const AssumeAction = "sts:AssumeRole"
 
 // Error is a failure in terms of an operator: which action, on what, what AWS
 // said, what to do.
@@ -79,7 +79,7 @@ func (t Target) explain(ctx context.Context, action string, err error) *Error {
 		return own // of the session, which is got within the call that needs it
 	}
 	e := &Error{Action: action, On: t.arn(), Err: err, Message: err.Error()}
-	if action == assumeAction {
+	if action == AssumeAction {
 		e.On = t.RoleARN
 	}
 	var response *awshttp.ResponseError
@@ -120,7 +120,7 @@ func (e *Error) classify(t Target, status int) {
 	case code == "TooManyInvalidationsInProgress":
 		e.Kind = KindQuota
 		e.Hint = "other invalidations of this distribution are in progress; they end by themselves, the CloudFront console lists them"
-	case strings.HasPrefix(code, "AccessDenied") && e.Action == assumeAction:
+	case strings.HasPrefix(code, "AccessDenied") && e.Action == AssumeAction:
 		e.Kind = KindAssume
 		e.Hint = "check the trust policy of " + t.RoleARN + ": it has to name karui's own AWS identity, with sts:ExternalId equal to " +
 			"distribution.external_id; and karui's own policy has to allow sts:AssumeRole on it"

@@ -77,7 +77,7 @@ func (s *session) AssumeRole(ctx context.Context, in *sts.AssumeRoleInput, opts 
 	defer context.AfterFunc(s.life, cancel)()
 	out, err := s.client.AssumeRole(ctx, in, opts...)
 	if err != nil {
-		return nil, s.target.explain(ctx, assumeAction, err)
+		return nil, s.target.explain(ctx, AssumeAction, err)
 	}
 	return out, nil
 }

@@ -141,6 +141,12 @@ func (s *Service) failed(l *lane, next step, err error, now time.Time) (changed 
 		s.giveUp([]*record{next.record}, e, since, now)
 	case e.Passing(), e.Kind == invalidation.KindCanceled:
 		since := l.passing(now)
+		if e.Action == invalidation.AssumeAction {
+			// One site's role is not for the staff of another.
+			told := *e
+			told.On = "the role of distribution " + l.distribution
+			e = &told
+		}
 		for _, r := range l.records {
 			r.Edge.Waits = e.Error()
 		}

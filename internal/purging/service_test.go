@@ -286,6 +286,29 @@ func TestWhatCannotPassFailsAtOnce(t *testing.T) {
 	}
 }
 
+// Sites that share a distribution do not learn of one another's role.
+func TestWhatIsSaidOfTroubleTellsNoRole(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.sites[1].Target.RoleARN += "-of-twin"
+		l.Drop("AssumeRole", double.DropBefore, 100000)
+		p := l.purge("shop", "/a/")
+		twin := l.purge("twin", "/b/")
+		for range 10 {
+			pass(time.Minute)
+			for _, id := range []string{p.ID, twin.ID} {
+				if now := l.find(id); now.Edge.Waits == "" || strings.Contains(now.Edge.Waits, "karui-purge") {
+					t.Errorf("waits for %q", now.Edge.Waits)
+				}
+			}
+		}
+		for _, id := range []string{p.ID, twin.ID} {
+			if f := l.wantFailed(id, "unreachable", "AWS_ENDPOINT_URL_STS").Edge.Failure; strings.Contains(f.Message+f.Remedy, "karui-purge") {
+				t.Errorf("%+v", f)
+			}
+		}
+	})
+}
+
 // One site's wrong role is no trouble for another one of the same distribution.
 func TestASiteThatFailsLeavesItsTwinAlone(t *testing.T) {
 	inLab(t, func(l *lab) {
