@@ -104,7 +104,7 @@ func judgeDial(f *Facts, add adder) {
 	}
 	var ids []string
 	for id, pin := range d.Pins {
-		ids = append(ids, fmt.Sprintf("%s at %s", id, d.level(pin.Level)))
+		ids = append(ids, fmt.Sprintf("%s at %s%s", id, d.level(pin.Level), endWords(pin.Until, f.At)))
 	}
 	if slices.Sort(ids); len(ids) > 0 {
 		add(tonePlain, "dial", "dial", "Operators hold the dial of %s.", several(ids))
@@ -130,7 +130,7 @@ func judgeShares(f *Facts, add adder) {
 	var ids []string
 	for id, share := range f.Shed {
 		if share.Percent > 0 {
-			ids = append(ids, fmt.Sprintf("%s %g %%", id, share.Percent))
+			ids = append(ids, fmt.Sprintf("%s %g %%%s", id, share.Percent, endWords(share.Until, f.At)))
 		}
 	}
 	if slices.Sort(ids); len(ids) > 0 {
@@ -141,16 +141,25 @@ func judgeShares(f *Facts, add adder) {
 func judgePlaces(f *Facts, add adder) {
 	byState := map[origin.State][]string{}
 	byMode := map[string][]string{}
+	var alone []string
 	for _, site := range f.Places {
 		if site.Retries != "on" {
 			byMode[site.Retries] = append(byMode[site.Retries], site.Site)
 		}
+		well := len(site.Places) == 0
 		for _, p := range site.Places {
 			byState[p.State] = append(byState[p.State], site.Site+" "+p.Name)
+			well = well || p.State == origin.StateIn && p.AddressesDown < max(p.Addresses, 1)
+		}
+		if !well {
+			alone = append(alone, site.Site)
 		}
 	}
 	if names := byState[origin.StateDown]; len(names) > 0 {
-		add(toneBad, "places", "places", "Out of use, since they could not be reached: %s.", several(names))
+		add(toneWarn, "places", "places", "Out of use, since they could not be reached: %s.", several(names))
+	}
+	if len(alone) > 0 {
+		add(toneBad, "places", "places", "No place of these sites is well: %s.", several(alone))
 	}
 	if names := byState[origin.StateSick]; len(names) > 0 {
 		add(toneWarn, "places", "places", "So slow or failing that they get a trickle: %s.", several(names))

@@ -140,6 +140,14 @@ func (f *Facts) seenBy(v Visitor) *Facts {
 			g.Groups = append(g.Groups, group)
 		}
 	}
+	if f.Backlog != nil {
+		g.Backlog = &Backlog{Waiting: map[string]int{}}
+		for id, n := range f.Backlog.Waiting {
+			if v.May(id) {
+				g.Backlog.Waiting[id] = n
+			}
+		}
+	}
 	for id, share := range f.Shed {
 		if v.May(id) {
 			g.Shed[id] = share

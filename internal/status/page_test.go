@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 
 	"karui/internal/api"
 	"karui/internal/page"
+	"karui/proxy/origin"
 	"karui/proxy/success"
 )
 
@@ -314,6 +317,44 @@ func TestWhatIsNotKnownIsNotZero(t *testing.T) {
 	}
 }
 
+// While one place of a site is well, nobody misses the other; without any, it is bad.
+func TestSiteWithoutAnyPlace(t *testing.T) {
+	s := told(tell(time.Minute, func(at time.Time) Facts {
+		f := healthy(at, 3)
+		f.Places[1].Places[0].State = origin.StateDown
+		f.Places[2].Places[0].State, f.Places[2].Places[1].State = origin.StateSick, origin.StateDown
+		return f
+	}))
+	_, body := ask(t, s.handler(t), Path)
+	if !strings.Contains(body, "No place of these sites is well: photos.") {
+		t.Error("a site without any place is not named alone")
+	}
+}
+
+// Many look while everything changes, and each sees one state of it.
+func TestManyLookAtOnce(t *testing.T) {
+	s := told(tell(time.Minute, func(at time.Time) Facts { return healthy(at, 20) }))
+	var n atomic.Int64
+	began := s.now
+	s.recorder.now = func() time.Time { return began.Add(time.Duration(n.Add(1)) * time.Second) }
+	h := s.handler(t)
+	var visitors sync.WaitGroup
+	for i := range 4 {
+		visitors.Go(func() {
+			for range 10 {
+				r := httptest.NewRequest("GET", "http://127.0.0.1:9090"+[]string{Path, Path + "/live", api.Prefix + "/events"}[i%3], nil)
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				if w.Code != 200 {
+					t.Errorf("%d", w.Code)
+				}
+				s.recorder.Note(Event{Text: "x"})
+			}
+		})
+	}
+	visitors.Wait()
+}
+
 func TestVerdicts(t *testing.T) {
 	for name, want := range map[string]struct {
 		title string
@@ -321,10 +362,10 @@ func TestVerdicts(t *testing.T) {
 	}{
 		"healthy":   {"All is well.", nil},
 		"start":     {"All is well.", []string{"No request has come since the start."}},
-		"shedding":  {"One thing is wrong. 5 things are to be looked at.", []string{"New pictures of shop are turned away", "news 30 %", "made cheaper", "2 originals"}},
-		"pinned":    {"karui works. One thing is to be looked at.", []string{"An operator holds the dial at 2, spare until 14:00:25 (in 2 h).", "photos at full"}},
+		"shedding":  {"One thing is wrong. 5 things are to be looked at.", []string{"New pictures of shop are turned away", "news 30 % until 13:40:25 (in 1 h 40 min)", "made cheaper", "2 originals"}},
+		"pinned":    {"karui works. One thing is to be looked at.", []string{"An operator holds the dial at 2, spare until 14:00:25 (in 2 h).", "photos at full until it is changed"}},
 		"disk-full": {"2 things are wrong.", []string{"All requests are turned away with 503: every volume", "/mnt/disk1/karui"}},
-		"places":    {"One thing is wrong. 3 things are to be looked at.", []string{"Taken out by operators: shop tokyo", "could not be reached: news osaka", "a trickle: photos osaka", "tried twice for photos", "switched off for travel-jp"}},
+		"places":    {"karui works. 4 things are to be looked at.", []string{"Taken out by operators: shop tokyo", "could not be reached: news osaka", "a trickle: photos osaka", "tried twice for photos", "switched off for travel-jp"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, body := ask(t, stories()[name]().handler(t), Path)

@@ -75,7 +75,7 @@ type figure struct {
 type siteRow struct {
 	ID, Tone, State                                  string
 	Requests, Variants, Refused, Minute, Day, Misses string
-	Saved                                            string
+	Saved, Reason                                    string
 	Spark                                            template.HTML
 	refused, requests                                uint64
 }
@@ -105,7 +105,7 @@ type moveRow struct{ At, Site, Text, Cause string }
 
 type volumeRow struct {
 	Path, Tone, State, Used, Own, Max, Files, Evictions, Errors string
-	Meter                                                       template.HTML
+	Meter, OwnMeter                                             template.HTML
 }
 
 type classRow struct{ Name, Workers, Alive, Busy, Share, Waiting, Longest, CPU string }
@@ -361,6 +361,9 @@ func (m *maker) siteRows() []siteRow {
 		if record, ok := m.records[s.ID]; ok {
 			r.Minute = page.Share(record.LastMinute.Good, record.LastMinute.Total)
 			r.Day = page.Share(record.LastDay.Good, record.LastDay.Total)
+			if len(record.Reasons) > 0 {
+				r.Reason = record.Reasons[0].Word
+			}
 			if !record.MinuteMet() || !record.DayMet() {
 				r.Tone = toneWarn
 			}
@@ -394,13 +397,16 @@ func (r *siteRow) state(f *Facts, g Group) {
 		words, r.Tone = append(words, "new pictures turned away"), toneBad
 	}
 	if share := f.Shed[r.ID]; share.Percent > 0 {
-		words = append(words, fmt.Sprintf("%g %% turned away by an operator", share.Percent))
+		words = append(words, fmt.Sprintf("%g %% turned away by an operator%s", share.Percent, endWords(share.Until, f.At)))
 		if r.Tone == "" {
 			r.Tone = toneWarn
 		}
 	}
 	if pin, ok := f.Dial.Pins[r.ID]; ok {
-		words = append(words, "dial held at "+f.Dial.level(pin.Level))
+		words = append(words, "dial held at "+f.Dial.level(pin.Level)+endWords(pin.Until, f.At))
+	}
+	if f.Backlog != nil && f.Backlog.Waiting[r.ID] > 0 {
+		words = append(words, page.Plural(f.Backlog.Waiting[r.ID], "conversion")+" in the backlog")
 	}
 	if r.State = "ok"; len(words) > 0 {
 		r.State = several(words)
@@ -539,6 +545,10 @@ func (m *maker) volumes() []volumeRow {
 		}
 		if r.Used != notKnown {
 			r.Meter = page.Meter(r.Used+" of the file system is used", class, v.UsedRatio, f.Limits.High/100, f.Limits.Stress/100)
+		}
+		if v.MaxBytes > 0 {
+			share := float64(v.Bytes) / float64(v.MaxBytes)
+			r.OwnMeter = page.Meter(page.Percent(share)+" of max_size is used", "s3", share)
 		}
 		rows = append(rows, r)
 	}
