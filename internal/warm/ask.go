@@ -2,6 +2,7 @@ package warm
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"karui/convert/header"
+	"karui/proxy/rules"
 )
 
 // Proxy is how the proxy is asked.
@@ -40,9 +42,11 @@ type answer struct {
 	unreached error
 	status    int
 	header    http.Header
-	// bytes is the length of the body, sniffed what its first bytes are.
+	// bytes is the length of the body, sniffed what its first bytes are, and digest the
+	// name of all of them.
 	bytes   int64
 	sniffed header.Format
+	digest  rules.Digest
 	// broken says why the body is not whole, nil if it is.
 	broken error
 }
@@ -80,18 +84,21 @@ func (a *asker) ask(ctx context.Context, target string, form Form) answer {
 	}
 	defer resp.Body.Close()
 	out := answer{status: resp.StatusCode, header: resp.Header}
+	sum := sha256.New()
+	body := io.TeeReader(io.LimitReader(resp.Body, maxBody+1), sum)
 	prefix := make([]byte, header.SniffLen)
-	n, err := io.ReadFull(resp.Body, prefix)
+	n, err := io.ReadFull(body, prefix)
 	out.bytes, out.sniffed = int64(n), header.Sniff(prefix[:n])
 	if err == nil {
 		var rest int64
-		rest, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxBody))
-		if out.bytes += rest; rest == maxBody {
+		rest, err = io.Copy(io.Discard, body)
+		if out.bytes += rest; out.bytes > maxBody {
 			err = fmt.Errorf("it is over %d bytes", maxBody)
 		}
 	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && (resp.ContentLength < 0 || resp.ContentLength == out.bytes) {
 		err = nil // it is shorter than what is looked at
 	}
+	out.digest = rules.Digest(sum.Sum(nil)[:16])
 	if err != nil {
 		out.broken = plainly(err, answerTime)
 	}

@@ -130,6 +130,9 @@ func variant(a answer, form Form, ready bool) judgement {
 	if t := a.header.Get("Content-Type"); t != form.format.ContentType() {
 		return judgement{next: failed, reason: fmt.Sprintf("the answer is %s and says that it is %q", a.sniffed, cut(t, 60))}
 	}
+	if tag := a.header.Get("Etag"); strings.HasPrefix(tag, `"k-`) && tag != a.digest.ETag() {
+		return judgement{next: again, reason: fmt.Sprintf("the answer is %d bytes that are not those of its ETag", a.bytes)}
+	}
 	j := judgement{outcome: Variant, ready: ready, after: a.bytes}
 	if saved, err := strconv.ParseInt(a.header.Get("X-Karui-Saved"), 10, 64); err == nil && saved > 0 {
 		j.before = a.bytes + saved

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"karui/convert/header"
+	"karui/proxy/rules"
 )
 
 // heads makes the header of an answer from its fields.
@@ -67,6 +68,7 @@ func TestJudge(t *testing.T) {
 		},
 		"miss":      {webp, answer{status: 200, header: heads("X-Karui: miss"), bytes: 7, sniffed: header.JPEG}, again, judgement{}, "still the original"},
 		"stale":     {webp, answer{status: 200, header: heads("X-Karui: stale")}, again, judgement{}, "past its lifetime"},
+		"changed":   {webp, answer{status: 200, header: heads("X-Karui: hit", "Content-Type: image/webp", `Etag: "k-00"`), sniffed: header.WebP}, again, judgement{}, "not those of its ETag"},
 		"odd":       {webp, answer{status: 200, header: heads("X-Karui: hut")}, failed, judgement{}, "X-Karui: hut"},
 		"lies":      {webp, answer{status: 200, header: heads("X-Karui: hit", "Content-Type: image/webp"), sniffed: header.JPEG}, failed, judgement{}, "the answer is jpeg, but webp was asked for"},
 		"mistyped":  {webp, answer{status: 200, header: heads("X-Karui: hit", "Content-Type: image/jpeg"), sniffed: header.WebP}, failed, judgement{}, `says that it is "image/jpeg"`},
@@ -88,7 +90,7 @@ func TestJudge(t *testing.T) {
 		// Without X-Karui.
 		"quiet hit": {
 			webp,
-			answer{status: 200, header: heads(`Etag: "k-00"`, "Content-Type: image/webp"), bytes: 9, sniffed: header.WebP},
+			answer{status: 200, header: heads("Etag: "+rules.DigestOf(nil).ETag(), "Content-Type: image/webp"), bytes: 9, sniffed: header.WebP, digest: rules.DigestOf(nil)},
 			settled,
 			judgement{outcome: Variant, ready: true, after: 9},
 			"",

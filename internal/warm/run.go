@@ -131,6 +131,7 @@ func newRun(o Options, ask func(context.Context, string, Form) answer, fetch *fe
 func (r *run) run(ctx context.Context) (*Report, error) {
 	r.started = time.Now()
 	r.fresh = r.started.Add(-r.o.DoneFor)
+	r.o.State.forget(r.fresh)
 	r.saveAt = r.started
 	inner, end := context.WithCancelCause(ctx)
 	var parts sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -162,6 +163,19 @@ func (s *State) Save() error {
 	}
 	s.dirty = false
 	return nil
+}
+
+// forget drops what is older: it would be asked for again, if it is still named.
+func (s *State) forget(then time.Time) {
+	old := then.Unix()
+	for target, forms := range s.content.Done {
+		maps.DeleteFunc(forms, func(_ string, at int64) bool { return at < old })
+		if len(forms) == 0 {
+			delete(s.content.Done, target)
+			s.dirty = true
+		}
+	}
+	maps.DeleteFunc(s.content.Pages, func(_ string, p statePage) bool { return p.Read < old })
 }
 
 // settledSince tells whether the image was settled in the form not before then.
