@@ -2,6 +2,7 @@ package cache
 
 import (
 	"encoding/binary"
+	"runtime"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -73,5 +74,30 @@ func TestOldest(t *testing.T) {
 	}
 	if mean := sum / evicted; mean > n/20 {
 		t.Errorf("mean rank of what is evicted is %d of %d", mean, n)
+	}
+}
+
+// A file costs under 120 bytes of memory, however near the map is to its next growth.
+func TestMemoryOfAFile(t *testing.T) {
+	for _, n := range []int{50_000, 57_500, 90_000} {
+		before := heap()
+		x := newIndex()
+		for i := range n {
+			x.put(record{hash: benchKey(i).hash(), blocks: 8})
+		}
+		if each := float64(heap()-before) / float64(n); each > 120 || each < 48 {
+			t.Errorf("%.1f bytes for each of %d files", each, n)
+		}
+		// As many again come and go: what went is not kept.
+		for i := range 2 * n {
+			x.put(record{hash: benchKey(n + i).hash(), blocks: 8})
+			if r, ok := x.oldest(); ok {
+				x.remove(r.hash)
+			}
+		}
+		if each := float64(heap()-before) / float64(n); each > 120 {
+			t.Errorf("%.1f bytes for each of %d files after %d have come and gone", each, n, 2*n)
+		}
+		runtime.KeepAlive(x)
 	}
 }
