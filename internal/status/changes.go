@@ -316,7 +316,7 @@ func placeWords(p origin.PlaceStatus, before origin.State) (tone, cause string) 
 	case origin.StateOut:
 		return toneWarn, "an operator's word" + until(p.Until)
 	case origin.StateSick:
-		return toneWarn, fmt.Sprintf("of %s within a minute, %d timed out and %d found it unavailable", page.Plural(p.Tries, "try"), p.TimedOut, p.Unavailable)
+		return toneWarn, fmt.Sprintf("of %s tries within a minute, %d timed out and %d found it unavailable", page.Count(p.Tries), p.TimedOut, p.Unavailable)
 	case origin.StateDown:
 		return toneBad, "it was unavailable several times in a row; a heartbeat tells when it is back"
 	case origin.StateIn:

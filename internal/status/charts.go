@@ -355,7 +355,7 @@ func (m *maker) disks() page.Chart {
 	for i, v := range f.Cache.Volumes[:min(len(f.Cache.Volumes), maxVolumes)] {
 		name := v.Path
 		if len(f.Cache.Volumes) > 2 || len(name) > 32 {
-			name = "…/" + path.Base(v.Path)
+			name = "…/" + path.Join(path.Base(path.Dir(v.Path)), path.Base(v.Path))
 		}
 		s := m.curve(name, fmt.Sprintf("s%d", []int{1, 4, 3, 5, 2, 8}[i%6]), notKnown, func(v float64) string { return page.Percent(v / 100) },
 			func(s *state) float64 { return s.volumes[i] })

@@ -85,7 +85,7 @@ func (s *sessions) close(r *http.Request) {
 
 // cookie gives the session's id to the browser; an empty one takes it away.
 func cookie(r *http.Request, id string) *http.Cookie {
-	c := &http.Cookie{
+	c := &http.Cookie{ // #nosec G124 -- Secure where it can be: the listener itself speaks plain HTTP
 		Name: cookieName, Value: id, Path: Path, MaxAge: int(sessionLife / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		// Also where a proxy in front of the listener has the certificate.

@@ -253,9 +253,10 @@ func diskFull() *story {
 	began := noon().Add(-6 * time.Minute)
 	s := told(tell(80*time.Minute, func(at time.Time) Facts {
 		f := healthy(at, 3)
-		v := f.Cache.Volumes[0]
+		one := f.Cache.Volumes[0]
 		f.Cache.Volumes = nil
 		for i := range 3 {
+			v := one
 			v.Path, v.UsedRatio = fmt.Sprintf("/mnt/disk%d/karui", i), min(0.8+0.02*float64(i)+0.00004*float64(since(at, 1)), 0.962)
 			if i == 1 && at.After(began.Add(-20*time.Minute)) {
 				v.State, v.Errors = "out", 12

@@ -538,6 +538,9 @@ func (m *maker) volumes() []volumeRow {
 			r.Tone, r.Used = toneBad, notKnown
 		case f.Limits.Stress > 0 && 100*v.UsedRatio >= f.Limits.Stress:
 			r.Tone, class = toneBad, "s7"
+			if v.State == "ok" {
+				r.State = "full"
+			}
 		case v.State != "ok":
 			r.Tone = toneWarn
 		case f.Limits.High > 0 && 100*v.UsedRatio >= f.Limits.High:
