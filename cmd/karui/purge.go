@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"karui/internal/admin"
 	"karui/internal/api"
@@ -225,7 +224,7 @@ func eachLine(cmd *cobra.Command, name string, add func(where, text string) erro
 
 // sure asks a person before all of a site is purged. A script means what it says.
 func (p *purge) sure(cmd *cobra.Command, prefixes []string) error {
-	if p.yes || !slices.ContainsFunc(prefixes, purging.Whole) || !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.ErrOrStderr()) {
+	if p.yes || !slices.ContainsFunc(prefixes, purging.Whole) || !command.IsTerminal(cmd.InOrStdin()) || !command.IsTerminal(cmd.ErrOrStderr()) {
 		return nil
 	}
 	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "This purges every picture of site %s: all of them are fetched and converted anew. Go on? [y/N] ", p.site)
@@ -245,9 +244,10 @@ func (p *purge) sure(cmd *cobra.Command, prefixes []string) error {
 	return errors.New("nothing was purged")
 }
 
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor
+// complain says on stderr what went wrong.
+func complain(cmd *cobra.Command, format string, args ...any) {
+	w := cmd.ErrOrStderr()
+	_, _ = fmt.Fprintf(w, "%s %s\n", command.Paint(w, command.Bad, "karui:"), fmt.Sprintf(format, args...))
 }
 
 // failed says which nodes have not acknowledged.
@@ -259,17 +259,16 @@ func (p *purge) failed(cmd *cobra.Command, r nodes.Result, count int) error {
 	} else {
 		p.acknowledged(cmd, r, count)
 	}
-	w := cmd.ErrOrStderr()
 	for _, a := range r.Nodes {
 		if !a.Acknowledged && !errors.Is(a.Err, context.Canceled) {
-			_, _ = fmt.Fprintf(w, "karui: %s has not purged: %v\n", a.Admin, a.Err)
+			complain(cmd, "%s has not purged: %v", a.Admin, a.Err)
 		}
 	}
 	switch {
 	case cmd.Context().Err() != nil:
-		_, _ = fmt.Fprintln(w, "karui: interrupted: the edge is as it was; purge again")
-	case !p.noEdge:
-		_, _ = fmt.Fprintln(w, "karui: the edge was left alone, since it would fetch old pictures from there: mend that, or take the node out of service, and purge again")
+		complain(cmd, "interrupted: the edge is as it was; purge again")
+	case !p.noEdge && len(r.Nodes) > 1:
+		complain(cmd, "the edge was left alone, since it would fetch old pictures from there: mend that, or take the node out of service, and purge again")
 	}
 	return command.ErrReported
 }
@@ -379,6 +378,9 @@ func edgeWords(one purging.Purge) string {
 	words := fmt.Sprintf("edge %s: %d of %d paths", e.Distribution, e.Completed, e.Paths)
 	if e.Batches > 1 {
 		words += fmt.Sprintf(" in %d invalidations", e.Batches)
+	}
+	if e.Waits != "" {
+		words += "; it waits: " + e.Waits
 	}
 	return words
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func (p *purge) wait(cmd *cobra.Command, node nodes.Node, r nodes.Result) error 
 		}
 	}
 	var err error
-	if !p.noWait {
+	if !p.noWait && slices.ContainsFunc(r.Purges, func(one purging.Purge) bool { return one.State == purging.Running }) {
 		limited, cancel := context.WithTimeout(cmd.Context(), p.timeout)
 		defer cancel()
 		update, end := purgeProgress(notes)
@@ -81,7 +82,7 @@ func (p *purge) conclude(cmd *cobra.Command, r nodes.Result) error {
 		switch {
 		case one.Edge.Failure != nil:
 			failed = true
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "karui: the proxy has purged, the edge has not: %s\n  remedy: %s\n", one.Edge.Failure.Message, one.Edge.Failure.Remedy)
+			complain(cmd, "the proxy has purged, the edge has not: %s\n  remedy: %s", one.Edge.Failure.Message, one.Edge.Failure.Remedy)
 		case p.json:
 		case one.Edge.State == purging.Running:
 			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "edge: under way; `karui purge --follow %s` waits for it\n", one.ID)
@@ -102,7 +103,6 @@ func (p *purge) conclude(cmd *cobra.Command, r nodes.Result) error {
 // unfinished says what holds, and where to look, when the waiting ended before the
 // edge was done.
 func (p *purge) unfinished(cmd *cobra.Command, node nodes.Node, r nodes.Result, err error) {
-	w := cmd.ErrOrStderr()
 	why := err.Error()
 	switch {
 	case cmd.Context().Err() != nil:
@@ -110,21 +110,20 @@ func (p *purge) unfinished(cmd *cobra.Command, node nodes.Node, r nodes.Result, 
 	case errors.Is(err, context.DeadlineExceeded):
 		why = "not done within " + p.timeout.String()
 	}
-	var ids []string
-	for _, one := range r.Purges {
-		if one.State == purging.Running {
-			ids = append(ids, one.ID)
+	words := fmt.Sprintf("%s: the proxy has purged, and karui at %s goes on with the edge by itself", why, node.Base())
+	if i := slices.IndexFunc(r.Purges, func(one purging.Purge) bool { return one.State == purging.Running }); i >= 0 {
+		one := r.Purges[i]
+		if one.Edge.Waits != "" {
+			words += "\n  it waits: " + one.Edge.Waits
 		}
+		words += fmt.Sprintf("\n  `karui purge --follow %s` waits again, `karui purge --list` shows how it does", one.ID)
 	}
-	_, _ = fmt.Fprintf(w, "karui: %s: the proxy has purged, and karui at %s goes on with the edge by itself.\n", why, node.Base())
-	if len(ids) > 0 {
-		_, _ = fmt.Fprintf(w, "  `karui purge --follow %s` waits again, `karui purge --list` shows how it does\n", ids[0])
-	}
+	complain(cmd, "%s", words)
 }
 
 // purgeProgress shows how the edge does, on a terminal only. End takes it away.
 func purgeProgress(stderr io.Writer) (update func([]purging.Purge), end func()) {
-	if !isTerminal(stderr) {
+	if !command.Terminal(stderr) {
 		return nil, func() {}
 	}
 	began := time.Now()
