@@ -1,12 +1,14 @@
-// Package manual checks what README.md and docs/*.md promise against the repository:
-// that relative links lead somewhere, and that the command lines in them are ones
-// that the programs take.
+// Package manual checks what README*.md and docs/*.md promise against the repository:
+// that relative links lead somewhere, that the command lines in them are ones that the
+// programs take, that the examples of configuration can be loaded, and that tables which
+// tests compute are up to date.
 //
-// Guaranteed: every Markdown link of the form [text](target) is looked at, and every
-// command line in a code span or at the beginning of a line of a code block. Not
-// guaranteed: that a command does what the page says, or takes the values of the
-// arguments; only the names of commands and flags, the kinds of flags' values and the
-// number of arguments are compared.
+// Guaranteed: every Markdown link of the form [text](target) is looked at, every
+// command line in a code span or at the beginning of a line of a code block, and every
+// code block marked yaml. Not guaranteed: that a command does what the page says. Of all
+// of them the names of commands and flags, the kinds of flags' values and the number of
+// arguments are compared; those that can run without a network and an end are run by the
+// tests of the programs.
 package manual
 
 import (
@@ -26,14 +28,18 @@ type Page struct {
 	Text string
 }
 
-// Pages reads README.md and docs/*.md of the repository at root.
+// Pages reads README*.md and docs/*.md of the repository at root.
 func Pages(root string) ([]Page, error) {
 	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil {
 		return nil, err
 	}
+	readmes, err := filepath.Glob(filepath.Join(root, "README*.md"))
+	if err != nil {
+		return nil, err
+	}
 	var pages []Page
-	for _, name := range append([]string{filepath.Join(root, "README.md")}, names...) {
+	for _, name := range append(readmes, names...) {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
