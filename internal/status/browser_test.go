@@ -225,7 +225,8 @@ func TestLive(t *testing.T) {
 		f.DiskFull = more.Load() > 0
 		return f
 	}
-	server := httptest.NewServer(s.live().handler(t, api.Token{Name: "ops", Secret: "s3cret-s3cret", Rights: []api.Right{api.Read}}))
+	server := httptest.NewServer(s.live().handler(t, api.Token{Name: "ops", Secret: "s3cret-s3cret", Rights: []api.Right{api.Read}},
+		api.Token{Name: "staff", Secret: "staff-staff-staff", Rights: []api.Right{api.Read}, Sites: []string{"news", "recipes"}}))
 	defer server.Close()
 	b := openBrowser(t)
 	b.media(1280, false)
@@ -250,7 +251,23 @@ func TestLive(t *testing.T) {
 		t.Errorf("the focus went to %q", id)
 	}
 	b.do(chromedp.Click(".facts button"), chromedp.WaitVisible("#token"))
+
+	t.Log("as somebody for some sites")
+	b.do(chromedp.SendKeys("#token", "staff-staff-staff"), chromedp.Click("button"), chromedp.WaitVisible("#verdict-title"))
+	for _, problem := range eval[[]string](b, accessScript) {
+		t.Error(problem)
+	}
+	if got := eval[string](b, `[...document.querySelectorAll('[data-site]')].map(e => e.dataset.site).join(' ')+' '+(document.getElementById('volumes') === null)`); got != "news recipes true" {
+		t.Errorf("the page for news and recipes shows %s", got)
+	}
+	b.until(`Number(document.body.dataset.read) >= 1`)
+	b.shoot("some-sites", 1280, 360)
 	b.quiet()
+
+	t.Log("karui ends")
+	server.CloseClientConnections()
+	server.Close()
+	b.until(`document.body.classList.contains('lost') && document.getElementById('announcer').textContent.includes('old')`)
 }
 
 // live lets the story's clock run with the real one.

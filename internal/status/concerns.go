@@ -50,7 +50,11 @@ func judge(p *picture, all *success.Record) []concern {
 		add(toneWarn, "configuration", "events", "The configuration that was read last cannot be used; the one before it is in force. The log says why.")
 	}
 	if f.DiskFull {
-		add(toneBad, "disk full", "volumes", "All requests are turned away with 503: every volume is out of use or at %g %% and over (disk.stress). Make room.", f.Limits.Stress)
+		where := "volumes"
+		if !p.whole {
+			where = "refused"
+		}
+		add(toneBad, "disk full", where, "All requests are turned away with 503: every volume is out of use or at %g %% and over (disk.stress). Make room.", f.Limits.Stress)
 	}
 	if f.Workers != nil && f.Workers.Fast.Alive == 0 {
 		add(toneBad, "workers", "workers", "No worker process is alive: viewers get originals.")
