@@ -169,12 +169,20 @@ func (w *warming) finish(cmd *cobra.Command, report *warm.Report, failure error)
 	case report.OverLimit > 0:
 		failure = fmt.Errorf("%d images are over the limit: raise --max-images", report.OverLimit)
 	case report.Failed+report.Unread > 0:
-		failure = fmt.Errorf("%s; the same command tries again", failedWords(report))
+		failure = fmt.Errorf("%s; %s tries again", failedWords(report), w.sameCommand())
 	}
 	if failure != nil && !report.Finished && !w.dryRun {
-		failure = fmt.Errorf("%w; the same command goes on from here (%s)", failure, report.State)
+		failure = fmt.Errorf("%w; %s goes on from here (%s)", failure, w.sameCommand(), report.State)
 	}
 	return errors.Join(err, failure)
+}
+
+// sameCommand names what to run next.
+func (w *warming) sameCommand() string {
+	if w.again {
+		return "the same command without --again"
+	}
+	return "the same command"
 }
 
 // failedWords counts what failed.
