@@ -113,13 +113,15 @@ func summary(c settings.Config) string {
 
 func newConfigPrintCommand() *cobra.Command {
 	var file configFlag
+	var changed bool
 	cmd := &cobra.Command{
 		Use:   "print",
 		Short: "Shows the effective configuration and where each value came from",
 		Long: `Shows the effective configuration as YAML, each value with the place it came from
-as a comment. Secrets are masked; the paths of those that lie in files are shown.`,
+as a comment. Secrets are masked; the paths of those that lie in files are shown.
+With --changed, only what is set somewhere is shown, and no default.`,
 		Example: `  karui-watchdog config print --config ./watchdog.yaml
-  karui-watchdog config print | grep -v '# default'`,
+  karui-watchdog config print --changed`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := file.load(cmd)
@@ -129,9 +131,13 @@ as a comment. Secrets are masked; the paths of those that lie in files are shown
 			for _, w := range r.Warnings {
 				command.Warn(cmd, "%s", w)
 			}
+			if changed {
+				return r.PrintChanged(cmd.OutOrStdout())
+			}
 			return r.Print(cmd.OutOrStdout())
 		},
 	}
 	file.register(cmd)
+	cmd.Flags().BoolVar(&changed, "changed", false, "show only what the file, the environment or a flag sets")
 	return cmd
 }

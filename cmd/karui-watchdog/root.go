@@ -39,5 +39,6 @@ Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.`,
   karui-watchdog run`,
 	})
 	root.AddCommand(commands()...)
+	completeNames(root)
 	return root
 }

@@ -138,13 +138,15 @@ func summary(c server.Config) string {
 
 func newConfigPrintCommand() *cobra.Command {
 	var file configFlag
+	var changed bool
 	cmd := &cobra.Command{
 		Use:   "print",
 		Short: "Shows the effective configuration and where each value came from",
 		Long: `Shows the effective configuration as YAML, each value with the place it came from
-as a comment. Secrets are masked; the paths of those that lie in files are shown.`,
+as a comment. Secrets are masked; the paths of those that lie in files are shown.
+With --changed, only what is set somewhere is shown, and no default.`,
 		Example: `  karui config print --config ./karui.yaml
-  karui config print --config ./karui.yaml | grep -v '# default'`,
+  karui config print --config ./karui.yaml --changed`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := file.load(cmd)
@@ -154,9 +156,13 @@ as a comment. Secrets are masked; the paths of those that lie in files are shown
 			for _, w := range r.Warnings {
 				command.Warn(cmd, "%s", w)
 			}
+			if changed {
+				return r.PrintChanged(cmd.OutOrStdout())
+			}
 			return r.Print(cmd.OutOrStdout())
 		},
 	}
 	file.register(cmd)
+	cmd.Flags().BoolVar(&changed, "changed", false, "show only what the file, the environment or a flag sets")
 	return cmd
 }

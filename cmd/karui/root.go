@@ -43,5 +43,6 @@ Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.`,
   karui completion bash > /etc/bash_completion.d/karui`,
 	})
 	root.AddCommand(commands()...)
+	completeNames(root)
 	return root
 }

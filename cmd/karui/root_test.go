@@ -82,7 +82,7 @@ func TestFlagsOfAllCommandsSayWhatTheyTake(t *testing.T) {
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if kind := f.Value.Type(); kind == "string" || kind == "stringSlice" || f.Name == "help" {
+			if kind := f.Value.Type(); kind == "string" || kind == "stringSlice" || kind == "stringArray" || f.Name == "help" {
 				return // they take anything
 			}
 			line := append(strings.Fields(cmd.CommandPath())[1:], "--"+f.Name+"=what")

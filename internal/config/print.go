@@ -15,8 +15,15 @@ import (
 // again, each value with the place it came from as a comment. Secrets are masked,
 // except for the paths of those that lie in files, and so are the queries of URLs
 // that may hold one.
-func (r *Result[T]) Print(w io.Writer) error {
-	p := printer{places: r.places}
+func (r *Result[T]) Print(w io.Writer) error { return r.print(w, printer{places: r.places}) }
+
+// PrintChanged writes only what some source sets, to whatever value: what Print
+// writes less the defaults. Loaded again, it gives the same configuration.
+func (r *Result[T]) PrintChanged(w io.Writer) error {
+	return r.print(w, printer{places: r.places, changed: true})
+}
+
+func (r *Result[T]) print(w io.Writer, p printer) error {
 	v := reflect.ValueOf(r.written)
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)
@@ -26,11 +33,28 @@ func (r *Result[T]) Print(w io.Writer) error {
 	return enc.Close()
 }
 
-type printer struct{ places places }
+type printer struct {
+	places places
+	// changed leaves out what is not set.
+	changed bool
+}
+
+// set tells whether some source sets a key, or one below it.
+func (p printer) set(key string) bool {
+	for k, source := range p.places {
+		if source.Kind != SourceDefault && (k == key || strings.HasPrefix(k, key+".") || strings.HasPrefix(k, key+"[")) {
+			return true
+		}
+	}
+	return false
+}
 
 func (p printer) section(s *section, key string, v reflect.Value) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for _, f := range s.fields {
+		if p.changed && !p.set(Key(key, f.name)) {
+			continue
+		}
 		name := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: f.name}
 		n.Content = append(n.Content, name, p.field(f, Key(key, f.name), v.Field(f.index)))
 	}

@@ -70,3 +70,34 @@ sites:
 		t.Errorf("read back:\n%+v\nwant\n%+v\nfrom\n%s", again.Value, want, printed)
 	}
 }
+
+// What is changed is what somebody has set, wherever: no default stands in it, and it
+// loads as the whole does.
+func TestPrintChanged(t *testing.T) {
+	r := mustLoad(t, "name: a\nroom: {max_size: 1GiB}\nkeys: [hush]\nsites:\n  - id: a\n    quality: 80\n  - id: b\n", []string{"T_COUNT=8"}, config.Flag{Name: "--limit", Key: "limit", Value: "75s"})
+	var out bytes.Buffer
+	if err := r.PrintChanged(&out); err != nil {
+		t.Fatal(err)
+	}
+	printed := out.String()
+	for _, line := range []string{"name: a # ", "count: 8 # T_COUNT\n", "limit: 75s # --limit\n", "room:\n  max_size: 1GiB # ", "quality: 80 # ", "id: b # "} {
+		if !strings.Contains(printed, line) {
+			t.Errorf("lacks %q", line)
+		}
+	}
+	for _, text := range []string{"default", "hush", "weight", "max_pixels"} {
+		if strings.Contains(printed, text) {
+			t.Errorf("has %q", text)
+		}
+	}
+	again := mustLoad(t, printed, nil)
+	again.Value.Keys = r.Value.Keys
+	if !reflect.DeepEqual(again.Value, r.Value) {
+		t.Errorf("read back:\n%+v\nwant\n%+v\nfrom\n%s", again.Value, r.Value, printed)
+	}
+
+	out.Reset()
+	if err := mustLoad(t, "", nil).PrintChanged(&out); err != nil || out.String() != "{}\n" {
+		t.Errorf("%v %q", err, out.String())
+	}
+}
