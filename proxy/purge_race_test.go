@@ -1,0 +1,112 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"karui/convert"
+	"karui/internal/origintest"
+)
+
+// numbered is a picture that says which one it is.
+func numbered(tb testing.TB, n int64) []byte {
+	tb.Helper()
+	return append(photo(tb, 16, 1), fmt.Sprintf(" picture %d.", n)...)
+}
+
+// numberOf reads it back, from the picture or from the variant that copying makes.
+func numberOf(b []byte) (n int64, ok bool) {
+	at := bytes.LastIndex(b, []byte(" picture "))
+	if at < 0 {
+		return 0, false
+	}
+	_, err := fmt.Sscanf(string(b[at:]), " picture %d.", &n)
+	return n, err == nil
+}
+
+// TestPurgesRace has viewers ask over HTTP for pictures that change, while each change
+// is purged: whoever asks after a purge gets that picture or a later one, in every form.
+func TestPurgesRace(t *testing.T) {
+	r := newRig(t, withSettings(func(s *Settings) {
+		s.FirstResponse.Wait = limit / 2
+		s.TTL.Short = 1
+		s.Stress.Latency = limit
+	}), withFormats("avif", "webp"))
+	copying := func(source []byte, opt convert.Options) convert.Result {
+		return convert.Result{
+			Body: []byte("RIFF" + string(source[bytes.LastIndex(source, []byte(" picture ")):])), Format: opt.Formats[0],
+			Decision: convert.Decide(convert.Converted, ""),
+		}
+	}
+	r.fake.decide.Store(&copying)
+	const folders, viewers, changes = 4, 8, 60
+	var shown, purged [folders]atomic.Int64 // the number that the origin has, and that of the last purge
+	pictures := sync.Map{}
+	for i := range folders {
+		r.origin.SetFunc(fmt.Sprintf("/%d/a.jpg", i), func(origintest.Request) origintest.Answer {
+			n := shown[i].Load()
+			b, found := pictures.Load(n)
+			if !found {
+				b, _ = pictures.LoadOrStore(n, numbered(t, n))
+			}
+			fields := []origintest.Field{field("Etag", `"always"`)}
+			if n%2 == 0 {
+				fields = append(fields, field("Cache-Control", "max-age=0"))
+			}
+			return jpegAnswer(b.([]byte), fields...) //nolint:errcheck // nothing else is stored
+		})
+	}
+	var going sync.WaitGroup
+	var over atomic.Bool
+	for v := range viewers {
+		going.Go(func() {
+			random := rand.New(rand.NewPCG(7, uint64(v)))
+			for !over.Load() && !t.Failed() {
+				i := random.IntN(folders)
+				least := purged[i].Load()
+				accept := []string{takesWebP, takesJPEG, "Accept: image/webp"}[random.IntN(3)]
+				a := r.get(fmt.Sprintf("/%d/a.jpg", i), accept)
+				n, ok := numberOf(a.body)
+				if a.StatusCode != http.StatusOK || !ok || n < least {
+					t.Errorf("after the purge of picture %d a viewer got %d, picture %d (%v), X-Karui %s",
+						least, a.StatusCode, n, ok, a.Header.Get(didHeader))
+				}
+			}
+		})
+	}
+	random := rand.New(rand.NewPCG(7, 7))
+	for range changes {
+		i := random.IntN(folders)
+		n := shown[i].Add(1)
+		prefix := []string{fmt.Sprintf("/%d/", i), fmt.Sprintf("/%d/a.jpg", i), fmt.Sprintf("/%%3%d", i)}[random.IntN(3)]
+		if _, err := r.proxy.Purge(t.Context(), "shop", []string{prefix}); err != nil {
+			t.Error(err)
+		}
+		purged[i].Store(n)
+		for range random.IntN(8) { // so that something is under way at the next one
+			r.get(fmt.Sprintf("/%d/a.jpg", i), takesWebP)
+		}
+		if random.IntN(3) == 0 {
+			r.clock.passSeconds(3) // or stored
+		}
+	}
+	over.Store(true)
+	going.Wait()
+	r.idle()
+	for i := range folders {
+		for _, accept := range []string{takesWebP, takesJPEG} {
+			if n, _ := numberOf(r.get(fmt.Sprintf("/%d/a.jpg", i), accept).body); n != shown[i].Load() {
+				t.Errorf("in the end picture %d of %d", n, shown[i].Load())
+			}
+		}
+	}
+	if _, err := r.proxy.Purge(t.Context(), "nobody", []string{"/"}); err == nil || !strings.Contains(err.Error(), "nobody") {
+		t.Errorf("a site that there is not: %v", err)
+	}
+}
