@@ -90,6 +90,9 @@ func (w *Watchdog) picture() picture {
 	}
 	// Outboxes that cannot tell are left out of it.
 	post, _ := w.outbox.(interface{ Fate(id string) string })
+	if o, ok := w.outbox.(interface{ Trouble() string }); ok {
+		p.trouble = o.Trouble()
+	}
 	for _, s := range w.all() {
 		h := s.history()
 		p.histories[s.config.ID] = h

@@ -31,7 +31,9 @@ type picture struct {
 	status    Status
 	histories map[string]store.History
 	// fates are of the mails that the histories tell of, by their ID.
-	fates    map[string]string
+	fates map[string]string
+	// trouble is why mails do not go out, empty if they do or nobody knows.
+	trouble  string
 	interval time.Duration
 	host     string
 	version  string
@@ -215,8 +217,8 @@ func (p picture) outbox(v *view) {
 	case s.MailError != "":
 		v.Outbox, v.OutboxTone = "The outbox cannot be read: "+s.MailError, toneBad
 	case s.Mails > 0 && s.At.Sub(s.OldestMail) > mailPatience:
-		v.Outbox, v.OutboxTone = fmt.Sprintf("%s cannot be sent, the oldest for %s: the log says why",
-			page.Plural(s.Mails, "mail"), page.Long(s.At.Sub(s.OldestMail))), toneWarn
+		v.Outbox, v.OutboxTone = fmt.Sprintf("%s cannot be sent, the oldest for %s: %s",
+			page.Plural(s.Mails, "mail"), page.Long(s.At.Sub(s.OldestMail)), cmp.Or(p.trouble, "the log says why")), toneWarn
 	case s.Mails > 0:
 		v.Outbox = page.Plural(s.Mails, "mail") + " on the way."
 	default:

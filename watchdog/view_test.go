@@ -101,6 +101,7 @@ func stories() map[string]picture {
 	degraded := shown(wellAs("news"), fallenAs("shop", true))
 	degraded.fates["shop-3"] = mail.FateWaiting
 	degraded.status.Mails, degraded.status.OldestMail = 1, noon().Add(-26*time.Minute)
+	degraded.trouble = "connect to mail.example.com:587: connection refused; see that the address is right and that a firewall lets the watchdog through"
 
 	down := shown(fallenAs("shop", false), fallenAs("news", true), wellAs("wiki"))
 
