@@ -3,6 +3,7 @@ package purging
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"karui/internal/api"
 )
@@ -20,7 +21,18 @@ func (s *Service) Routes() []api.Route {
 	}
 }
 
-func (s *Service) list(c *api.Call) (any, error) { return s.List(c.May), nil }
+// list answers with the last purges, as many as the parameter limit says.
+func (s *Service) list(c *api.Call) (any, error) {
+	limit := 100
+	if text := c.URL.Query().Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxRecords {
+			return nil, api.Invalid(fmt.Sprintf("limit is %s", quote(text)), fmt.Sprintf("send a number from 1 to %d", maxRecords))
+		}
+		limit = n
+	}
+	return s.List(c.May, limit), nil
+}
 
 func (s *Service) purge(c *api.Call) (any, error) {
 	var q Request

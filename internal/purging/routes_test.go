@@ -98,7 +98,7 @@ func TestTokens(t *testing.T) {
 
 // settle lets all purges end, so that bounds are not what a test meets.
 func (l *lab) settle() {
-	for _, p := range l.List(func(string) bool { return true }).Purges {
+	for _, p := range l.List(func(string) bool { return true }, 2*maxRecords).Purges {
 		l.ended(p.ID)
 	}
 }
@@ -132,8 +132,18 @@ func TestRequests(t *testing.T) {
 		if status, body := ask(h, "token-all-may", "GET", "/purge/nothing", ""); status != 404 || !strings.Contains(body, "karui purge --list") {
 			t.Errorf("%d %s", status, body)
 		}
+		for limit, want := range map[string]int{"0": 422, "501": 422, "x": 422, "500": 200} {
+			if status, body := ask(h, "token-all-may", "GET", "/purge?limit="+limit, ""); status != want {
+				t.Errorf("limit %s: %d %s", limit, status, body)
+			}
+		}
+		l.proxy.before = nil
+		l.purge("plain", "/newest/")
+		if _, body := ask(h, "token-all-may", "GET", "/purge?limit=1", ""); strings.Count(body, `"prefixes"`) != 1 || !strings.Contains(body, "/newest/") {
+			t.Errorf("%s", body)
+		}
 		var list List
-		if _, body := ask(h, "token-all-may", "GET", "/purge", ""); json.Unmarshal([]byte(body), &list) != nil || len(list.Sites) != 4 || len(list.Purges) != 1 || list.Purges[0].By != "all-may" {
+		if _, body := ask(h, "token-all-may", "GET", "/purge", ""); json.Unmarshal([]byte(body), &list) != nil || len(list.Sites) != 4 || len(list.Purges) != 2 || list.Purges[1].By != "all-may" {
 			t.Errorf("%+v", list)
 		}
 	})

@@ -311,8 +311,8 @@ func (s *Service) Find(id string) (Purge, bool) {
 	return Purge{}, false
 }
 
-// List gives what is remembered of the sites that may be seen, the newest first.
-func (s *Service) List(may func(site string) bool) List {
+// List gives the last purges of the sites that may be seen, the newest first.
+func (s *Service) List(may func(site string) bool, limit int) List {
 	list := List{Sites: []SiteStatus{}, Purges: []Purge{}}
 	for _, site := range s.sites() {
 		if may(site.ID) {
@@ -322,6 +322,9 @@ func (s *Service) List(may func(site string) bool) List {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range slices.Backward(s.records) {
+		if len(list.Purges) == limit {
+			break
+		}
 		if may(r.Site) {
 			list.Purges = append(list.Purges, r.copied().brief())
 		}

@@ -93,7 +93,7 @@ func TestTheEdgeIsAskedOnlyAfterTheProxyHasAcknowledged(t *testing.T) {
 				t.Errorf("acknowledged: %v, %d invalidations", err, made)
 			case verdict != nil && (!errors.As(err, &refused) || refused.Code != CodeNotPurged || !strings.Contains(refused.Message, "nothing was purged: the disk is full")):
 				t.Errorf("refused: %v", err)
-			case verdict != nil && (made != 1 || len(l.List(func(string) bool { return true }).Purges) != 1):
+			case verdict != nil && (made != 1 || len(l.List(func(string) bool { return true }, 2*maxRecords).Purges) != 1):
 				t.Errorf("refused by the proxy, and yet there are %d invalidations", made)
 			}
 		}
@@ -494,7 +494,7 @@ func TestBounds(t *testing.T) {
 			l.must(err)
 		}
 		running := 0
-		list := l.List(func(string) bool { return true })
+		list := l.List(func(string) bool { return true }, 2*maxRecords)
 		for _, p := range list.Purges {
 			if p.State == Running {
 				running++

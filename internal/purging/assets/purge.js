@@ -122,8 +122,7 @@
       choose();
     }
     $('none').hidden = list.purges.length > 0;
-    const most = 20;
-    $('purges').replaceChildren(...list.purges.slice(0, most).map(item));
+    $('purges').replaceChildren(...list.purges.map(item));
     for (const p of list.purges) {
       if (states.has(p.id) && states.get(p.id) !== p.state) $('announcer').textContent = p.site + ': ' + shown(p)[0];
       states.set(p.id, p.state);
@@ -164,7 +163,7 @@
     clearTimeout(timer);
     let soon = true;
     try {
-      soon = draw(await ask(''));
+      soon = draw(await ask('?limit=20'));
       if ($('ask').hidden) inside();
       if ($('ask-error').dataset.away) { $('ask-error').textContent = ''; delete $('ask-error').dataset.away; }
     } catch (e) {
