@@ -254,6 +254,33 @@ func TestNothingIsMadeUnderStressOrInADrain(t *testing.T) {
 	}
 }
 
+// What finds no worker is made when there is one, and requests that come meanwhile count.
+func TestWhatFindsNoWorkerIsMadeLater(t *testing.T) {
+	l := newLater(t)
+	jpg := photo(t, 64, 1)
+	l.origin.SetDefault(func(origintest.Request) origintest.Answer { return jpegAnswer(jpg) })
+	l.fake.keepAs(convert.QueueFull)
+	for _, path := range []string{"/once.jpg", "/twice.jpg"} {
+		l.want(l.get(path, takesWebP), 200, jpg, map[string]string{"X-Karui": "miss", "Cache-Control": "public, max-age=10"})
+		l.idle()
+	}
+	l.want(l.get("/twice.jpg", takesWebP), 200, jpg, map[string]string{"X-Karui": "miss"})
+	if next := l.list.Status(2).Sites[0].Next; len(next) != 2 || next[0].Key.Path != "/twice.jpg" || next[0].Asked < 1.9 {
+		t.Errorf("%+v", next)
+	}
+	l.fake.decide.Store(nil)
+	l.make("/twice.jpg", backlog.Busy) // a worker was missing a moment ago
+	l.clock.passSeconds(11)
+	l.make("/twice.jpg", backlog.Made)
+	l.want(l.get("/twice.jpg", takesWebP), 200, webp(jpg), map[string]string{"X-Karui": "hit"})
+	// What failed for another reason is tried when somebody asks, and is not on the list.
+	l.fake.keepAs(convert.Timeout)
+	l.get("/slow.jpg", takesWebP)
+	l.idle()
+	l.get("/slow.jpg", takesWebP)
+	l.listed(2)
+}
+
 func TestWhatIsPurgedIsNotMade(t *testing.T) {
 	l := newLater(t)
 	l.origin.SetDefault(func(origintest.Request) origintest.Answer { return jpegAnswer(photo(t, 64, 1)) })
