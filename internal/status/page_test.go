@@ -267,6 +267,14 @@ func TestCookie(t *testing.T) {
 	if v := s.of(r); v == nil || v.Name != "ops" {
 		t.Fatalf("%+v", v)
 	}
+	// Another one on the same host has another cookie, and no host makes it a bad name.
+	for host, want := range map[string]string{"127.0.0.1": cookieName, "a:9090": cookieName + "_9090", "[::1]:1": cookieName + "_1", "a:; x": cookieName, "": cookieName} {
+		r := httptest.NewRequest("GET", "/status", nil)
+		r.Host = host
+		if got := cookie(r, "x").Name; got != want {
+			t.Errorf("%q: %q, want %q", host, got, want)
+		}
+	}
 	// There are not more than some, and the oldest goes first.
 	for range maxSessions {
 		now = now.Add(time.Second)

@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -61,7 +63,7 @@ func (s *sessions) open(v *api.Visitor) (id string) {
 // of gives the visitor of a request's session, nil for none. What is looked up is a
 // hash, so that the time it takes tells nothing about the ids that there are.
 func (s *sessions) of(r *http.Request) *api.Visitor {
-	c, err := r.Cookie(cookieName)
+	c, err := r.Cookie(nameOf(r))
 	if err != nil {
 		return nil
 	}
@@ -76,17 +78,27 @@ func (s *sessions) of(r *http.Request) *api.Visitor {
 
 // close ends a request's session.
 func (s *sessions) close(r *http.Request) {
-	if c, err := r.Cookie(cookieName); err == nil {
+	if c, err := r.Cookie(nameOf(r)); err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.byID, sha256.Sum256([]byte(c.Value)))
 	}
 }
 
+// nameOf gives the cookie's name, which holds the port: browsers tell hosts apart but
+// not ports, and several of karui may be on one, as behind tunnels.
+func nameOf(r *http.Request) string {
+	_, port, err := net.SplitHostPort(r.Host)
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+		return cookieName
+	}
+	return cookieName + "_" + port
+}
+
 // cookie gives the session's id to the browser; an empty one takes it away.
 func cookie(r *http.Request, id string) *http.Cookie {
 	c := &http.Cookie{ // #nosec G124 -- Secure where it can be: the listener itself speaks plain HTTP
-		Name: cookieName, Value: id, Path: Path, MaxAge: int(sessionLife / time.Second),
+		Name: nameOf(r), Value: id, Path: Path, MaxAge: int(sessionLife / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		// Also where a proxy in front of the listener has the certificate.
 		Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https"),
