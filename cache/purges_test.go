@@ -1,12 +1,14 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -282,4 +284,79 @@ func TestSweepGoesOn(t *testing.T) {
 		t.Errorf("%d left", left)
 	}
 	f.only(left)
+}
+
+// What was fetched before a purge is refused for as long as it may be on its way, also
+// when every volume has been swept.
+func TestPurgeIsHeld(t *testing.T) {
+	f := newFarm(t, 1, 1)
+	if err := f.c.Purge("s", []string{"/1"}, at(0)); err != nil {
+		t.Fatal(err)
+	}
+	untilSwept(t, f.c)
+	f.c.purges.forget(f.clock.advance(PurgeHold - time.Second))
+	if err := f.put(1, 1); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("an old picture that comes late: %v", err)
+	}
+	f.restart(nil)
+	if err := f.put(1, 1); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("after a restart: %v", err)
+	}
+	untilSwept(t, f.c)
+	f.c.purges.forget(f.clock.advance(2 * time.Second))
+	if n := len(f.c.Purges()); n != 0 {
+		t.Errorf("%d purges are remembered for ever", n)
+	}
+}
+
+// A book is on the disk before Purge returns: the file before it gets its name, and
+// then the folder.
+func TestBookIsSynced(t *testing.T) {
+	f := newFarm(t, 1)
+	var ops []string
+	var mu sync.Mutex
+	f.files.break_(func(op, name string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.HasSuffix(name, bookName) || name == f.dirs[0] {
+			ops = append(ops, op)
+		}
+		return nil
+	})
+	if err := f.c.Purge("s", []string{"/1"}, at(0)); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if got, want := strings.Join(ops, " "), "create write sync close rename open sync close"; !strings.HasPrefix(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Purges that come at once are all kept, and one that is wider takes the place of those
+// within it.
+func TestManyPurgeAtOnce(t *testing.T) {
+	f := newFarm(t, 1, 1)
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			if err := f.c.Purge("s", []string{fmt.Sprintf("/a/%d.", i)}, at(0)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	f.restart(nil)
+	if n := len(f.c.Purges()); n != 40 {
+		t.Errorf("%d purges after a restart, want 40", n)
+	}
+	if err := f.c.Purge("s", []string{"/a/"}, at(0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.c.Purge("s", []string{"a"}, at(0)); err == nil {
+		t.Error("a prefix without a slash is taken")
+	}
+	if got := f.c.Purges(); len(got) != 1 || got[0].Prefix != "/a/" {
+		t.Errorf("%+v", got)
+	}
 }

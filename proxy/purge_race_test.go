@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"karui/cache"
 	"karui/convert"
 	"karui/internal/origintest"
 )
@@ -108,5 +109,20 @@ func TestPurgesRace(t *testing.T) {
 	}
 	if _, err := r.proxy.Purge(t.Context(), "nobody", []string{"/"}); err == nil || !strings.Contains(err.Error(), "nobody") {
 		t.Errorf("a site that there is not: %v", err)
+	}
+}
+
+// What takes so long that a purge may be forgotten meanwhile is not stored.
+func TestOverdueIsNotStored(t *testing.T) {
+	r := newRig(t)
+	r.origin.Set("/a.jpg", jpegAnswer(photo(t, 16, 1)))
+	open := r.fake.gate()
+	r.get("/a.jpg", takesWebP)
+	r.clock.pass(cache.PurgeHold)
+	open()
+	r.idle()
+	if e, ok := r.cache.Get(r.fetchOf("/a.jpg", http.Header{}).form("webp")); ok {
+		closeEntry(e)
+		t.Error("a variant is stored hours after its original was fetched")
 	}
 }
