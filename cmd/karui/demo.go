@@ -61,8 +61,11 @@ func (d *demonstration) run(cmd *cobra.Command, _ []string) error {
 	}
 	if d.origin != "" {
 		site, err := url.Parse(d.origin)
-		if err != nil || site.Scheme != "http" && site.Scheme != "https" || site.Host == "" || site.User != nil || site.RawQuery != "" || !config.GoodPort(site) {
+		if err != nil || site.Scheme != "http" && site.Scheme != "https" || site.Host == "" || site.User != nil || site.RawQuery != "" {
 			return command.Usage("--origin is %q, but it must be the address of a site, such as https://www.example.com", d.origin)
+		}
+		if !config.GoodPort(site) {
+			return command.Usage("--origin is %q, but its port must be from 1 to 65535", d.origin)
 		}
 		o.Site = site
 	}

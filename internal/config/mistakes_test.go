@@ -155,6 +155,8 @@ func TestInvisibleCharactersInKeysAreNamed(t *testing.T) {
 		"cou\u00a0nt: 5":        "a no-break space (U+00A0)",
 		"count\u200b: 5":        "the invisible character U+200B",
 		"sites:\n- \u3000id: x": "a full-width space (U+3000)",
+		"count:\u30005":         "karui.yaml:1: the configuration is not YAML: the line has a full-width space (U+3000) in place of a space: write plain spaces",
+		"# \u3000\nsites:\n  - id: a\n\u3000  quality: 5\n    query: [v]": "karui.yaml:4: the configuration is not YAML: the line has a full-width space",
 	} {
 		_, err := load(t, text, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -38,6 +38,11 @@ func (d *decoder) readFile(root *section, o Options) leaves {
 		return values
 	}
 	doc, problem := parseYAML(text)
+	if problem == nil && doc != nil && doc.Kind == yaml.ScalarNode {
+		if line, what := strangeSpace(text); what != "" {
+			problem = &Problem{What: "is not YAML: " + what, Source: Source{Line: line}}
+		}
+	}
 	if problem != nil {
 		d.hopeless = true
 		problem.Source.Kind, problem.Source.Name = SourceFile, o.File
@@ -88,13 +93,13 @@ func parseYAML(text []byte) (*yaml.Node, *Problem) {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, syntaxProblem(err)
+		return nil, syntaxProblem(err, text)
 	}
 	switch err := dec.Decode(&more); {
 	case err == nil:
 		return nil, &Problem{What: "holds a second document (---): put everything into the first", Source: Source{Line: more.Line}}
 	case !errors.Is(err, io.EOF):
-		return nil, syntaxProblem(err)
+		return nil, syntaxProblem(err, text)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) == 0 {
 		return nil, nil
@@ -102,7 +107,12 @@ func parseYAML(text []byte) (*yaml.Node, *Problem) {
 	return doc.Content[0], nil
 }
 
-func syntaxProblem(err error) *Problem {
+// syntaxProblem says what the parser found, or rather what it tripped over without
+// seeing it.
+func syntaxProblem(err error, text []byte) *Problem {
+	if line, what := strangeSpace(text); what != "" {
+		return &Problem{What: "is not YAML: " + what, Source: Source{Line: line}}
+	}
 	p := &Problem{What: "is not YAML: " + err.Error()}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		p.What = "is not YAML: " + m[2]

@@ -49,6 +49,26 @@ func invisible(r rune) bool {
 	return r > unicode.MaxASCII && (unicode.IsSpace(r) || unicode.In(r, unicode.Cf))
 }
 
+// strangeSpace finds a line of a file where a character that only looks like a space
+// stands in place of one: before a key, or after its colon.
+func strangeSpace(text []byte) (line int, what string) {
+	n := 0
+	for row := range strings.Lines(string(text)) {
+		n++
+		row = strings.TrimRight(row, "\r\n")
+		indent := row[:len(row)-len(strings.TrimLeftFunc(row, func(r rune) bool { return r == ' ' || r == '-' || invisible(r) }))]
+		_, after, _ := strings.Cut(row, ":")
+		first, _ := utf8.DecodeRuneInString(after)
+		if i := strings.IndexFunc(indent, invisible); i >= 0 {
+			first, _ = utf8.DecodeRuneInString(indent[i:])
+		}
+		if invisible(first) && !strings.HasPrefix(strings.TrimSpace(row), "#") {
+			return n, fmt.Sprintf("the line has %s in place of a space: write plain spaces", naming(first))
+		}
+	}
+	return 0, ""
+}
+
 // naming gives what to call an invisible character.
 func naming(r rune) string {
 	switch r {

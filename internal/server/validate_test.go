@@ -142,6 +142,8 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		"url ftp":            {"sites: [{id: a, origins: [{name: x, urls: ['ftp://o']}]}]", "sites[0].origins[0].urls[0]", "such as https://"},
 		"url with user":      {"sites: [{id: a, origins: [{name: x, urls: ['http://me:hush@o']}]}]", "sites[0].origins[0].urls[0]", "without user"},
 		"url unreadable":     {"sites: [{id: a, origins: [{name: x, urls: ['http://me:hush%zz@o']}]}]", "sites[0].origins[0].urls[0]", `is "...", but`},
+		"url port":           {"sites: [{id: a, origins: [{name: x, urls: ['http://o:65536']}]}]", "sites[0].origins[0].urls[0]", "a port from 1 to 65535"},
+		"url port 0":         {"sites: [{id: a, origins: [{name: x, urls: ['http://o:0']}]}]", "sites[0].origins[0].urls[0]", "a port from 1 to 65535"},
 		"url with query":     {"sites: [{id: a, origins: [{name: x, urls: ['http://o?a']}]}]", "sites[0].origins[0].urls[0]", "without user, query"},
 		"place region":       {place("region: x"), "sites[0].origins[0].region", "for s3:// urls only"},
 		"place role":         {place("role_arn: x"), "sites[0].origins[0].role_arn", "for s3:// urls only"},

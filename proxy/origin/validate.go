@@ -163,8 +163,10 @@ func checkURL(key, text string) error {
 	case u.Scheme != "http" && u.Scheme != "https",
 		u.Hostname() == "", u.Opaque != "",
 		u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil,
-		!httpguts.ValidHostHeader(u.Host), !config.GoodPort(u):
+		!httpguts.ValidHostHeader(u.Host):
 		return config.Invalid(key, text, want)
+	case !config.GoodPort(u):
+		return config.Invalid(key, text, "an address with a port from 1 to 65535, or without one")
 	}
 	return nil
 }

@@ -164,6 +164,7 @@ func TestMistakes(t *testing.T) {
 		"smtp":            {func(c *settings.Config) { c.Mail.SMTP = settings.SMTP{Host: "m:25", TLS: "yes"} }, "mail.smtp.port mail.smtp.tls mail.smtp.host"},
 		"ids":             {func(c *settings.Config) { c.Sites[0] = settings.Site{ID: "a b"} }, "sites[0].id sites[0].ping_url sites[0].origin_url sites[0].distribution_id sites[0].origin_group_id sites[0].proxy_origin_id sites[0].direct_origin_id sites[0].role_arn sites[0].degrade sites[0].restore sites[0].restore_after sites[0].after_restore sites[0].max_swaps_per_day"},
 		"same origins":    {func(c *settings.Config) { c.Sites[0].DirectOriginID = "karui" }, "sites[0].direct_origin_id"},
+		"port":            {func(c *settings.Config) { c.Sites[0].PingURL = "http://karui.example.com:70000/ping.jpg" }, "sites[0].ping_url"},
 		"external id":     {func(c *settings.Config) { c.Sites[0].ExternalID = "a b" }, "sites[0].external_id"},
 		"through edge":    {func(c *settings.Config) { c.Sites[0].PingURL = "https://WWW.example.com:443/ping.jpg" }, "sites[0].ping_url"},
 		"headers":         {func(c *settings.Config) { c.Sites[0].PingHeaders = []settings.Header{{"X A", "a\nb"}} }, "sites[0].ping_headers[0].name sites[0].ping_headers[0].value"},

@@ -120,8 +120,11 @@ func checkURL(key, value string) error {
 		return config.Invalid(key, nil, want)
 	}
 	u, err := url.Parse(value)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.Fragment != "" || !config.GoodPort(u) || len(value) > 2048 {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.Fragment != "" || len(value) > 2048 {
 		return config.Invalid(key, value, want)
+	}
+	if !config.GoodPort(u) {
+		return config.Invalid(key, value, "a URL with a port from 1 to 65535, or without one")
 	}
 	return nil
 }
