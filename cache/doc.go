@@ -26,6 +26,14 @@
 //     that a kill or a failed removal left, the older one is never answered. What a
 //     volume misses while it is out of use or not configured, Deletes and newer
 //     entries, is kept by the others, over restarts too, and does not come back with it.
+//   - What was purged, by site and prefix of paths, is not answered any more from the
+//     moment on at which Purge is called: not from memory, disks or the write queue,
+//     not if it is put later, and not if an Update says that it is still good, since
+//     what counts is when the body was fetched (Meta.BodyStart). When Purge returns
+//     without an error, that holds over a restart and a kill. A volume that is out of
+//     use or not configured does not bring it back: a purge is remembered until every
+//     volume has been swept, and for PurgeHold at least. At most 10,000 are; more are
+//     merged to wider ones. With none remembered, it costs a Get one atomic load.
 //   - The files of a volume stay within its max_size (blocks on disk, files being
 //     written included) from the first write on, however many write and whether the
 //     files of an earlier process have been found or not: a note in the folder says how
@@ -52,6 +60,13 @@
 //   - What goes first for room is close to what was used least recently, not exact:
 //     the oldest of some random entries, by a time of use that a restart knows to
 //     the hour.
+//   - Purges go by clocks: one that is set back by more than purge.Margin between a
+//     fetch and a purge lets through what was fetched in between. For as long after a
+//     purge nothing that it names is stored.
+//   - A purge that no volume could take holds in this process alone, until one works.
+//   - A volume that was never used together with any of the present ones does not know
+//     of purges that were forgotten before it was first configured beside them.
+//   - A version before purges that is put back in place knows nothing of them.
 //   - That a key was deleted is remembered for minutes, and not across a restart. A
 //     file that the disk did not let go may then be found again, if there was no other
 //     volume to note it in at that time.

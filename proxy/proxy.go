@@ -13,6 +13,10 @@
 //     in its key, or says nothing about the picture.
 //   - What is kept, and what is answered from it, is shareable by the origin's own
 //     word (package rules).
+//   - Whoever asks after a purge has returned gets nothing that was fetched before it,
+//     in no form and by no way: not from the cache, a fetch or a conversion under way, or
+//     an origin's word that nothing has changed, which is not asked for; and what is
+//     under way is not stored. It holds over a restart if the purge says so.
 //
 // Not guaranteed: that a viewer gets a variant. Conversion is a favour, and no
 // viewer waits for it longer than first_response.wait.
