@@ -55,15 +55,15 @@ func (s SiteStatus) state() (word, tone string, rank int) {
 func (p picture) site(s SiteStatus) siteView {
 	at := p.status.At
 	cols := columns(p.histories[s.Site], p.interval)
-	v := siteView{ID: s.Site, Words: s.Words, Order: orderWords(s.Order), Strip: strip(cols, s.Site+": "+stripWords(cols)), Last: "no round yet", Next: "not known"}
+	v := siteView{ID: s.Site, Words: s.Words, Order: orderWords(s.Order), Strip: strip(cols, s.Site+": "+stripWords(cols)), Last: "no round yet", Next: "next not known"}
 	v.Word, v.Tone, v.rank = s.state()
 	if !s.NextRound.IsZero() {
-		v.Next = page.Clock(s.NextRound, at)
+		v.Next = "next " + page.Clock(s.NextRound, at)
 	}
 	if s.Last == nil {
 		return v
 	}
-	v.Last = page.Clock(s.Last.At, at) + ", " + verdictWords(s.Last)
+	v.Last = "last " + page.Clock(s.Last.At, at) + ", " + verdictWords(s.Last)
 	v.Facts = s.facts(at)
 	for i, r := range s.Last.Probes {
 		v.Probes = append(v.Probes, probed(fmt.Sprintf("ping %d", i+1), r))

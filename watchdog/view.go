@@ -180,7 +180,7 @@ func (p picture) figures(counts map[string]int) []figure {
 	}
 	n := len(p.status.Sites)
 	upTone, directTone, mailTone := "", "", ""
-	if up < n {
+	if up+counts[tonePlain] < n {
 		upTone = toneWarn
 	}
 	if counts[toneBad] > 0 {
