@@ -194,10 +194,17 @@
   const sure = (text) => new Promise((resolve) => {
     const dialog = $('sure');
     $('sure-text').textContent = text;
-    $('sure-yes').onclick = () => dialog.close('yes');
-    $('sure-no').onclick = () => dialog.close('');
-    dialog.returnValue = '';
-    dialog.onclose = () => resolve(dialog.returnValue === 'yes');
+    // Not by the event of closing, which comes late: perhaps into the next question.
+    const answer = (yes) => {
+      dialog.close();
+      resolve(yes);
+    };
+    $('sure-yes').onclick = () => answer(true);
+    $('sure-no').onclick = () => answer(false);
+    dialog.oncancel = (event) => {
+      event.preventDefault();
+      answer(false);
+    };
     dialog.showModal();
     $('sure-no').focus();
   });
