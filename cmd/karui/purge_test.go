@@ -38,6 +38,8 @@ func purgedSide(t *testing.T) (url string, asked *[]string) {
 			answer = `{"error": {"code": "not_found", "message": "there is no purge \"gone\" that this token may see"}}`
 		case strings.Contains(string(body), "/slow/"):
 			answer = answers["running"]
+		case strings.Contains(string(body), "/many/"):
+			answer = strings.Replace(answers["running"], `"batches": 2`, `"batches": 7`, 1)
 		}
 		_, _ = io.WriteString(w, answer)
 	}))
@@ -73,6 +75,9 @@ func TestPurge(t *testing.T) {
 		"--site shop /":              {0, `POST /api/v1/purge {"site":"shop","prefixes":["/"],"edge":true}`, "has purged", "note"},
 		"--site shop --no-wait /slow/": {
 			0, `POST /api/v1/purge {"site":"shop","prefixes":["/slow/"],"edge":true}`, "edge: under way; `karui purge --follow def` waits for it\n", "",
+		},
+		"--site shop --no-wait /many/": {
+			0, `POST /api/v1/purge {"site":"shop","prefixes":["/many/"],"edge":true}`, "7 invalidations", "note: CloudFront takes 15 prefixes at a time, so these go in 7 turns",
 		},
 		"--site shop /fail/": {1, `POST /api/v1/purge {"site":"shop","prefixes":["/fail/"],"edge":true}`, "has purged", "the proxy has purged, the edge has not: no right\n  remedy: give it\n"},
 		"--follow ghi":       {1, "GET /api/v1/purge/ghi", "", "remedy: give it"},

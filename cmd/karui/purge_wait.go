@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"karui/internal/command"
+	"karui/internal/invalidation"
 	"karui/internal/purging"
 	"karui/internal/purging/nodes"
 )
@@ -31,6 +32,10 @@ func (p *purge) wait(cmd *cobra.Command, node nodes.Node, r nodes.Result) error 
 			}
 		}
 	}
+	if batches := manyBatches(r.Purges); batches > 0 {
+		_, _ = fmt.Fprintf(notes, "note: CloudFront takes %d prefixes at a time, so these go in %d turns of some seconds to minutes each; whole paths go %d at a time with --exact\n",
+			invalidation.MaxWildcards, batches, invalidation.MaxExact)
+	}
 	var err error
 	if !p.noWait && slices.ContainsFunc(r.Purges, func(one purging.Purge) bool { return one.State == purging.Running }) {
 		limited, cancel := context.WithTimeout(cmd.Context(), p.timeout)
@@ -49,6 +54,22 @@ func (p *purge) wait(cmd *cobra.Command, node nodes.Node, r nodes.Result) error 
 		return command.ErrReported
 	}
 	return p.conclude(cmd, r)
+}
+
+// manyBatches gives the number of turns of purges that would be faster as exact ones,
+// 0 where they are few.
+func manyBatches(purges []purging.Purge) int {
+	const few = 3
+	batches := 0
+	for _, one := range purges {
+		if !one.Exact && one.State == purging.Running {
+			batches += one.Edge.Batches
+		}
+	}
+	if batches <= few {
+		return 0
+	}
+	return batches
 }
 
 // announce says what the edge has been asked for.
