@@ -136,6 +136,28 @@ func TestAlertsAreThoseOfTheRunbook(t *testing.T) {
 	}
 }
 
+// The Japanese runbook has a line about each, too.
+func TestAlertsAreInTheJapaneseRunbook(t *testing.T) {
+	b, err := os.ReadFile("../../docs/runbook.ja.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names, lines []string
+	for _, r := range rules(t) {
+		if r.Alert != "" {
+			names = append(names, r.Alert)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(Karui\\w+)` \\|").FindAllStringSubmatch(string(b), -1) {
+		lines = append(lines, m[1])
+	}
+	slices.Sort(names)
+	slices.Sort(lines)
+	if !slices.Equal(names, lines) {
+		t.Errorf("alerts are\n%q,\nlines of the Japanese runbook\n%q", names, lines)
+	}
+}
+
 func TestPromtoolAgrees(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {

@@ -72,7 +72,9 @@ func Read(file string) (*Catalogue, error) {
 }
 
 // Record adds a metric that a recording rule makes.
-func (c *Catalogue) Record(name string, labels ...string) { c.labels[name] = append(labels, scraped...) }
+func (c *Catalogue) Record(name string, labels ...string) {
+	c.labels[name] = append(labels, scraped...)
+}
 
 // Has tells whether there is a metric of the name.
 func (c *Catalogue) Has(name string) bool { return c.labels[name] != nil }
