@@ -7,7 +7,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # The script reads it from the environment, where no shell interprets it.
 export ORIGIN
 
-.PHONY: help setup setup-test build run test lint chaos bench microbench clean bin/karui bin/karui-watchdog
+.PHONY: help setup setup-test build deb run test lint chaos bench microbench clean bin/karui bin/karui-watchdog
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,11 @@ bin/karui:
 
 bin/karui-watchdog:
 	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/karui-watchdog
+
+# The same bytes whatever folder it is built in.
+deb: export GOFLAGS := $(GOFLAGS) -trimpath -buildvcs=false
+deb: setup bin/karui bin/karui-watchdog ## Makes the Debian packages of both in bin/
+	@VERSION='$(VERSION)' scripts/deb bin
 
 run: setup bin/karui ## Shows the whole system on one page, with sample images or ORIGIN=https://www.example.com
 	@exec scripts/run
