@@ -360,3 +360,26 @@ func TestManyPurgeAtOnce(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// However often an origin says that a picture is still good, its bytes stay as old as
+// they are, to a second.
+func TestConfirmedBodiesKeepTheirAge(t *testing.T) {
+	f := newFarm(t, 1)
+	fetched := base.Add(1900 * time.Millisecond)
+	putAt(t, f.c, f.key(1), fetched, "body")
+	for i := range 50 {
+		e, ok := f.c.Get(f.key(1))
+		if !ok {
+			t.Fatal("lost")
+		}
+		if born := e.Meta.Born(); born.After(fetched) || fetched.Sub(born) >= time.Second {
+			t.Fatalf("after %d words of the origin the body is of %v", i, born.Sub(base))
+		}
+		if err := f.c.Update(e, Meta{FetchStart: base.Add(time.Duration(3+i) * 1700 * time.Millisecond)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
