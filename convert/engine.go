@@ -53,6 +53,9 @@ type made struct {
 
 // convert does one job. It may change source and append to it.
 func (e *engine) convert(j job, source []byte) (result, []byte) {
+	if j.Look != nil {
+		return e.look(j, source)
+	}
 	size := len(source)
 	before := e.warnings.Load()
 	m, err := e.make(j, source)
@@ -315,6 +318,7 @@ func webpLoop(again int) uint16 {
 func load(source []byte, format header.Format, set func(*vips.ImportParams)) (*vips.ImageRef, error) {
 	loader := map[header.Format]vips.ImageType{
 		header.JPEG: vips.ImageTypeJPEG, header.PNG: vips.ImageTypePNG, header.GIF: vips.ImageTypeGIF,
+		header.WebP: vips.ImageTypeWEBP, header.AVIF: vips.ImageTypeAVIF, header.HEIC: vips.ImageTypeHEIF, // of [Pool.Look] only
 	}[format]
 	// govips chooses the loader by the magic bytes; it must not see others in them than we did.
 	if header.Sniff(source) != format || vips.DetermineImageType(source) != loader {

@@ -34,8 +34,7 @@ func (p *process) run(ctx context.Context, j job, source []byte, memory units.Si
 	most := p.wallFactor * j.Timeout
 	wall := time.NewTimer(most)
 	defer wall.Stop()
-	// A variant is never as long as its original; an error needs no body.
-	p.limit.Store(int64(len(source)))
+	p.limit.Store(j.bodyMost(source))
 	defer p.limit.Store(0)
 	p.jobs++
 

@@ -61,6 +61,8 @@ type job struct {
 	Plan      Plan   `json:"plan"`
 	// Timeout is the CPU time the conversion may take.
 	Timeout time.Duration `json:"timeout"`
+	// Look is set where no variant is wanted, but the pixels of Info's picture.
+	Look *looking `json:"look,omitempty"`
 }
 
 // newJob packs what a worker has to know.
@@ -92,6 +94,8 @@ type result struct {
 	// CPU is what this job took, MaxRSS the most memory that the process ever held.
 	CPU    time.Duration `json:"cpu"`
 	MaxRSS int64         `json:"max_rss"`
+	// Shrunk says of the pixels of [looking] that there are fewer than the picture has.
+	Shrunk bool `json:"shrunk,omitempty"`
 }
 
 // frame is one message as it was read.

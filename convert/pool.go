@@ -114,7 +114,12 @@ type request struct {
 	attempts int
 }
 
-func (r *request) class() Class { return classOf(r.job.Plan.Target) }
+func (r *request) class() Class {
+	if r.job.Look != nil {
+		return classOf(r.job.Look.Format) // those libraries are loaded there only
+	}
+	return classOf(r.job.Plan.Target)
+}
 
 // New starts a pool with its workers. It does not wait for them: a conversion that comes early waits in the queue.
 // Beside the cfg.Workers for WebP there are half as many (at least one) for slow codecs, which are started when there
