@@ -18,7 +18,7 @@ import (
 // answered; and what none hits is, right after it was put.
 func TestPurgesAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		f := newFarmOf(t, rapid.Bool().Draw(rt, "queued"), rapid.Bool().Draw(rt, "memory"), 1, 1, 1)
+		f := newFarmOf(t, rapid.Bool().Draw(rt, "queued"), rapid.Bool().Draw(rt, "memory"), 1, 1)
 		defer func() { _ = f.c.Close() }()
 		all := f.cfg.Volumes
 		var purges []purge.Purge

@@ -383,3 +383,29 @@ func TestConfirmedBodiesKeepTheirAge(t *testing.T) {
 		}
 	}
 }
+
+// What waits for a disk that hangs and was purged is let go at once, and nothing old
+// comes to wait after it.
+func TestPurgeOfWhatWaits(t *testing.T) {
+	c, _, release := stalled(t, 64<<20, 1)
+	key := func(i int) Key { return Key{Site: "s", Path: fmt.Sprintf("/%d", i)} }
+	for i := range 4 * laneWorkers {
+		putAt(t, c, key(i), at(1), strings.Repeat("old ", 1000))
+	}
+	c.purges.add([]purge.Purge{{Site: "s", Prefix: "/", At: at(2)}})
+	c.queue.purge()
+	if n := c.Stats().QueueBytes; n > laneWorkers*8000 {
+		t.Errorf("%d bytes still wait, beside what is being written", n)
+	}
+	k := key(1)
+	old := &Entry{Key: k, Meta: Meta{FetchStart: at(1)}, bytes: []byte("old"), size: 3, inRAM: true}
+	if err := c.queue.put(k.hash(), old); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("an old picture that comes to wait: %v", err)
+	}
+	release()
+	flush(t, c)
+	queueIsEmpty(t, c)
+	if n := c.Stats().Volumes[0].Files; n != 0 {
+		t.Errorf("%d files", n)
+	}
+}
