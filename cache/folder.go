@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,11 @@ import (
 // and what a new file system is made with.
 var own = []string{"entries", "format", "lock", "lost+found", "members", "owed", "purges", "size", "spool", "state", "tmp"}
 
+// origin is the form of the folders that a start without a configuration makes below
+// the default one, each a volume of its own: who has tried karui so may go on to a
+// configuration that names the default folder.
+var origin = regexp.MustCompile(`^origin-[0-9a-f]{12}$`)
+
 // trial begins the names of files by which it is tried whether a folder can be written.
 const trial = ".try-"
 
@@ -36,7 +42,7 @@ func foreign(path string) error {
 	}
 	strange := ""
 	_ = osFiles{}.Names(path, func(name string) bool {
-		if !slices.Contains(own, name) && !strings.HasPrefix(name, trial) {
+		if !slices.Contains(own, name) && !strings.HasPrefix(name, trial) && !origin.MatchString(name) {
 			strange = name
 		}
 		return strange == ""

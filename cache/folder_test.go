@@ -39,6 +39,8 @@ func TestAFolderOfSomebodyElseIsRefused(t *testing.T) {
 		"a new file system":         {[]string{"lost+found/"}, true},
 		"a cache":                   {[]string{"format", "lock", "entries/ab/", "tmp/", "a note of the operator"}, true},
 		"a cache at its first load": {[]string{"lock", "entries/ab/", "tmp/", "spool/", "state/", "owed/", "members", ".try-123"}, true},
+		"earlier trials":            {[]string{"origin-af2bdbe1aa9b/format", "origin-0123456789ab/format"}, true},
+		"another origin":            {[]string{"origin-backup/format"}, false},
 		"documents":                 {[]string{"letter.txt"}, false},
 		"hidden files":              {[]string{".bashrc"}, false},
 		"a file of the same name":   {[]string{"tmp/", "lock", "srv/"}, false},
