@@ -126,3 +126,22 @@ func TestOverdueIsNotStored(t *testing.T) {
 		t.Error("a variant is stored hours after its original was fetched")
 	}
 }
+
+// A purge lets go of what failed before it: the next viewer has it tried again.
+func TestPurgeEndsRests(t *testing.T) {
+	r := newRig(t)
+	purged, other := r.fetchOf("/a/1.jpg", http.Header{}), r.fetchOf("/b/1.jpg", http.Header{})
+	for _, f := range []fetch{purged, other} {
+		r.proxy.resting.rest(f.key, limit)
+		r.proxy.resting.rest(f.form("webp"), limit)
+	}
+	if _, err := r.proxy.Purge(t.Context(), "shop", []string{"/a/"}); err != nil {
+		t.Fatal(err)
+	}
+	if r.proxy.resting.rests(purged.key) || r.proxy.resting.rests(purged.form("webp")) {
+		t.Error("what was purged still rests")
+	}
+	if !r.proxy.resting.rests(other.key) || !r.proxy.resting.rests(other.form("webp")) {
+		t.Error("what was not purged is tried again")
+	}
+}
