@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -27,7 +28,11 @@ func (w *Watchdog) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		w.log.Error("listener failed; it is tried again", "listen", w.Config().Listen, "error", err)
+		hint := "listen must be an address of this machine"
+		if errors.Is(err, syscall.EADDRINUSE) {
+			hint = "another program has the address, perhaps another karui-watchdog: end that one (`ss -ltnp` shows it) or choose another address for listen"
+		}
+		w.log.Error("listener failed; it is tried again", "listen", w.Config().Listen, "error", err, "hint", hint)
 		timer := time.NewTimer(listenAgain)
 		select {
 		case <-ctx.Done():
