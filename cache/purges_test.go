@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -407,5 +408,38 @@ func TestPurgeOfWhatWaits(t *testing.T) {
 	queueIsEmpty(t, c)
 	if n := c.Stats().Volumes[0].Files; n != 0 {
 		t.Errorf("%d files", n)
+	}
+}
+
+// Nobody knows what a disk that failed has forgotten of its removals, so the volume is
+// swept anew; and what it says of its sweep is about the purge that it knew.
+func TestSweptVolumeThatFailed(t *testing.T) {
+	f := newFarm(t, 1, 1)
+	if err := f.c.Purge("s", []string{"/1"}, at(2)); err != nil {
+		t.Fatal(err)
+	}
+	untilSwept(t, f.c)
+	f.volume(0).fault(syscall.EIO, true)
+	name := f.volume(0).name(f.key(1).hash())
+	file := fileFor(f.key(1), Meta{FetchStart: at(1)}, []byte("1 fetched at 1"))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, file, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	f.heal(0)
+	f.forgotten()
+	f.want(1, -1)
+	f.only(0)
+
+	p, v, w := f.c.purges, f.c.volumes[0], f.c.volumes[1]
+	one := func(second, swept int) page {
+		return page{purges: []noted{{purge.Purge{Site: "s", Prefix: "/1", At: at(second)}, f.clock.Now(), swept}}}
+	}
+	p.merge(v, one(2, folders))
+	p.merge(w, one(5, folders))
+	if list, _ := p.pending(v); len(list) != 1 || !list[0].At.Equal(at(5)) {
+		t.Errorf("the volume was swept for the earlier purge, and counts as swept for the later one: %+v", list)
+	}
+	if list, _ := p.pending(w); len(list) != 0 {
+		t.Errorf("the other volume was swept for it: %+v", list)
 	}
 }
