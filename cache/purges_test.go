@@ -443,3 +443,31 @@ func TestSweptVolumeThatFailed(t *testing.T) {
 		t.Errorf("the other volume was swept for it: %+v", list)
 	}
 }
+
+// A folder that cannot be read has not been swept.
+func TestSweepOfAnUnreadableFolder(t *testing.T) {
+	f := newFarm(t, 1)
+	f.mustPut(1, 1)
+	folder := filepath.Dir(f.volume(0).name(f.key(1).hash()))
+	f.files.break_(func(op, name string) error {
+		if op == "names" && name == folder {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := f.c.Purge("s", []string{"/1"}, at(2)); err != nil {
+		t.Fatal(err)
+	}
+	for f.volume(0).working() == nil {
+		runtime.Gosched()
+	}
+	f.files.break_(nil)
+	f.c.purges.forget(f.clock.advance(PurgeHold))
+	if n := len(f.c.Purges()); n != 1 {
+		t.Errorf("%d purges are remembered", n)
+	}
+	f.heal(0)
+	f.forgotten()
+	f.want(1, -1)
+	f.only(0)
+}
