@@ -25,6 +25,9 @@ func (g *guards) note(name string, err error) {
 }
 
 const (
+	// workerOOM is added, in thousandths of all memory, to what a worker takes when the kernel chooses whom to end
+	// (proc(5), oom_score_adj): more than any share that the front process may have.
+	workerOOM = "800"
 	// workerNice puts workers behind the process that answers viewers.
 	workerNice = 10
 	// slowNice puts workers for slow codecs behind those for WebP: the kernel gives them an eighth as much of a
@@ -43,6 +46,7 @@ func lowerWorker(class Class) *guards {
 		g.note("one processor", onOneCPU())
 	}
 	g.note("nice", standBack(workerNice))
+	g.note("oom", firstToGo())
 	// No core dumps: they would hold people's pictures.
 	g.note("core", unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}))
 	g.note("nofile", unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: workerFiles, Max: workerFiles}))
@@ -53,6 +57,12 @@ func lowerWorker(class Class) *guards {
 // standBack lowers the priority of all threads: by group, since nice is a property of threads, and the group has them
 // all; the pool gave us one of our own.
 func standBack(nice int) error { return unix.Setpriority(unix.PRIO_PGRP, 0, nice) }
+
+// firstToGo makes the kernel end workers before the process that answers viewers, should the whole machine or
+// container run out of memory: a worker costs one viewer the variant, that process all of them everything.
+func firstToGo() error {
+	return os.WriteFile("/proc/self/oom_score_adj", []byte(workerOOM), 0)
+}
 
 // onOneCPU checks what the pool has arranged before this process began. How many threads an encoder starts is its own
 // affair, so that nothing else bounds what a conversion takes of the machine at a time.

@@ -82,6 +82,9 @@ func TestWorkerIsConfined(t *testing.T) {
 	checkLimits(t, pids[0])
 	checkFiles(t, pids[0])
 	checkNice(t, pids[0])
+	if adj, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pids[0])); err != nil || strings.TrimSpace(string(adj)) != workerOOM {
+		t.Errorf("oom_score_adj of a worker is %q, %v", adj, err)
+	}
 }
 
 func checkLimits(t *testing.T, pid int) {
