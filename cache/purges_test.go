@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -449,24 +450,22 @@ func TestSweepOfAnUnreadableFolder(t *testing.T) {
 	f := newFarm(t, 1)
 	f.mustPut(1, 1)
 	folder := filepath.Dir(f.volume(0).name(f.key(1).hash()))
+	var tried atomic.Bool
 	f.files.break_(func(op, name string) error {
 		if op == "names" && name == folder {
-			return syscall.EIO
+			tried.Store(true)
+			return syscall.EACCES // not the disk's fault: the volume stays in use
 		}
 		return nil
 	})
 	if err := f.c.Purge("s", []string{"/1"}, at(2)); err != nil {
 		t.Fatal(err)
 	}
-	for f.volume(0).working() == nil {
+	for !tried.Load() {
 		runtime.Gosched()
 	}
 	f.files.break_(nil)
-	f.c.purges.forget(f.clock.advance(PurgeHold))
-	if n := len(f.c.Purges()); n != 1 {
-		t.Errorf("%d purges are remembered", n)
-	}
-	f.heal(0)
+	f.volume(0).askSweep()
 	f.forgotten()
 	f.want(1, -1)
 	f.only(0)
