@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/progress"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -193,34 +192,10 @@ func runBatch(cmd *cobra.Command, c batch.Converter, job batch.Job) ([]batch.Rep
 
 // newProgress shows how far the work is, on a terminal only. End takes it away.
 func newProgress(cmd *cobra.Command, files int64) (update func(batch.Summary), end func()) {
-	stderr := cmd.ErrOrStderr()
-	if !command.Terminal(stderr) {
-		return func(batch.Summary) {}, func() {}
-	}
-	w := progress.NewWriter()
-	w.SetOutputWriter(stderr)
-	w.SetAutoStop(false)
-	w.SetUpdateFrequency(200 * time.Millisecond)
-	w.SetMessageLength(48)
-	w.Style().Options.PercentFormat = "%3.0f%%"
-	w.Style().Options.TimeInProgressPrecision = time.Second
-	w.Style().Visibility.Value = false
-	tracker := &progress.Tracker{Message: "converting", Total: files, RemoveOnCompletion: true}
-	w.AppendTracker(tracker)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.Render()
-	}()
-	update = func(s batch.Summary) {
-		tracker.SetValue(int64(s.Files))
-		tracker.UpdateMessage(fmt.Sprintf("%d of %d files: %d converted, %d kept", s.Files, files, s.Converted, s.Kept))
-	}
-	return update, func() {
-		tracker.MarkAsDone()
-		w.Stop()
-		<-done
-	}
+	bar, end := newBar(cmd, "converting")
+	return func(s batch.Summary) {
+		bar(s.Files, int(files), fmt.Sprintf("%d of %d files: %d converted, %d kept", s.Files, files, s.Converted, s.Kept))
+	}, end
 }
 
 // print writes the result in the form that was asked for.

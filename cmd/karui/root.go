@@ -12,6 +12,7 @@ func commands() []*cobra.Command {
 		newServeCommand(),
 		newDemoCommand(),
 		newConvertCommand(),
+		newAuditCommand(),
 		newPurgeCommand(),
 		newWarmCommand(),
 		newDialCommand(),
