@@ -183,8 +183,8 @@ func (r *running) explain() {
 // to die with their parent; the rest is for a busy machine.
 func (r *running) nothingLeft() {
 	r.t.Helper()
-	eventually(r.t, 15*time.Second, "no process is left", func() bool { return len(r.processes()) == 0 })
-	eventually(r.t, 15*time.Second, "no file is left", func() bool {
+	eventually(r.t, time.Minute, "no process is left", func() bool { return len(r.processes()) == 0 })
+	eventually(r.t, time.Minute, "no file is left", func() bool {
 		entries, err := os.ReadDir(r.tmp)
 		return err == nil && len(entries) == 0
 	})
