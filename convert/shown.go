@@ -31,16 +31,17 @@ func (e *engine) shown(j job, source []byte) (pix []byte, w, h int, shrunk bool,
 	if err := plainRGB(img, j.Info, j.Look.Format); err != nil {
 		return nil, 0, 0, false, err
 	}
+	// First of all, so that pictures with and without go the same way to the last bit.
+	if !img.HasAlpha() {
+		if err := img.AddAlpha(); err != nil {
+			return nil, 0, 0, false, err
+		}
+	}
 	if n := float64(img.Width()) * float64(img.Height()); n > float64(j.Look.MaxPixels) {
 		if err := shrink(img, j.Look.MaxPixels); err != nil {
 			return nil, 0, 0, false, err
 		}
 		shrunk = true
-	}
-	if !img.HasAlpha() {
-		if err := img.AddAlpha(); err != nil {
-			return nil, 0, 0, false, err
-		}
 	}
 	if img.Bands() != 4 || img.BandFormat() != vips.BandFormatUchar {
 		return nil, 0, 0, false, fmt.Errorf("%d bands of the kind %d where 4 bytes are expected", img.Bands(), img.BandFormat())

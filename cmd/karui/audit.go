@@ -99,7 +99,7 @@ same) or it was interrupted, which leaves no report, 2 for wrong usage.`,
 
 // plan is what the command line and the configuration come to.
 func (a *auditFlags) plan(cmd *cobra.Command) (audit.Job, error) {
-	job := audit.Job{Limits: convert.DefaultConfig(), Options: convert.Options{Keep: []string{convert.KeepCopyright}}}
+	job := audit.Job{Pixels: audit.ScreenPixels, Limits: convert.DefaultConfig(), Options: convert.Options{Keep: []string{convert.KeepCopyright}}}
 	if a.site != "" || cmd.Flags().Changed("config") {
 		loaded, err := a.file.load(cmd)
 		if err != nil {

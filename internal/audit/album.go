@@ -96,7 +96,12 @@ func fit(room int64, before, after shown) pair {
 	if int64(len(before.body)+len(after.body)) <= room && browsersShow(before.format) && browsersShow(after.format) {
 		return pair{picture{"image/" + before.format, before.body}, picture{"image/" + after.format, after.body}, false}
 	}
+	longest, last := max(before.view.Width, before.view.Height), 0
 	for _, side := range previewSides {
+		if side = min(side, longest); side == last {
+			continue
+		}
+		last = side
 		b, a := preview(before.view, side), preview(after.view, side)
 		if b != nil && a != nil && int64(len(b)+len(a)) <= room {
 			return pair{picture{"image/jpeg", b}, picture{"image/jpeg", a}, true}

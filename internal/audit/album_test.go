@@ -8,7 +8,7 @@ import (
 )
 
 func sized(n int, format string) shown {
-	return shown{make([]byte, n), format, convert.View{Width: 600, Height: 400, Pix: bytes.Repeat([]byte{90, 140, 60, 255}, 600*400)}}
+	return shown{make([]byte, n), format, convert.View{Width: 90, Height: 60, Pix: bytes.Repeat([]byte{90, 140, 60, 255}, 90*60)}}
 }
 
 func (p pair) size() int64 { return int64(len(p.before.body) + len(p.after.body)) }

@@ -46,7 +46,7 @@ func newPool(t *testing.T) *convert.Pool {
 func newJob(formats ...header.Format) Job {
 	return Job{
 		Options: convert.Options{Formats: formats, Quality: 80, Keep: []string{convert.KeepCopyright}},
-		Limits:  convert.DefaultConfig(), Parallel: 2, Pictures: PicturesMost,
+		Limits:  convert.DefaultConfig(), Parallel: 2, Pictures: PicturesMost, Pixels: 60_000,
 	}
 }
 

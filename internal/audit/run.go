@@ -34,8 +34,8 @@ type Image struct {
 	pair   pair
 }
 
-// lookPixels is at how many pixels pictures are compared: about what a screen shows.
-const lookPixels = 2 << 20
+// ScreenPixels is about what a screen shows.
+const ScreenPixels = 2 << 20
 
 // Job is what an audit does with its items.
 type Job struct {
@@ -43,6 +43,9 @@ type Job struct {
 	Limits  convert.Config
 	// Parallel is the number of images at a time.
 	Parallel int
+	// Pixels is at how many pixels pictures are compared, and shown where smaller copies
+	// are shown; up to [score.PixelsMost].
+	Pixels int
 	// Pictures is how many bytes the pictures of the report may take, before they are
 	// written as text; 0 for no pictures.
 	Pictures int64
@@ -104,18 +107,18 @@ func one(ctx context.Context, pool Pool, item Item, job Job, album *album, i int
 	if image.Error != "" || image.Code != convert.Converted {
 		return image
 	}
-	image.compare(ctx, pool, seen, album, i)
+	image.compare(ctx, pool, seen, album, i, job.Pixels)
 	return image
 }
 
 // compare scores an image and takes its pictures.
-func (m *Image) compare(ctx context.Context, pool Pool, seen *witness, album *album, i int) {
-	before, err := pool.Look(ctx, seen.source, lookPixels)
+func (m *Image) compare(ctx context.Context, pool Pool, seen *witness, album *album, i, pixels int) {
+	before, err := pool.Look(ctx, seen.source, pixels)
 	if err != nil {
 		m.NoScore = "the original: " + err.Error()
 		return
 	}
-	after, err := pool.Look(ctx, seen.result.Body, lookPixels)
+	after, err := pool.Look(ctx, seen.result.Body, pixels)
 	if err != nil {
 		m.NoScore = "the variant: " + err.Error()
 		return
