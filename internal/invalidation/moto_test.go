@@ -1,17 +1,8 @@
 package invalidation
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"regexp"
-	"slices"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,15 +10,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudfront"
 	"github.com/aws/aws-sdk-go-v2/service/cloudfront/types"
+
+	"karui/internal/servertest"
 )
 
 // TestAgainstMoto asks an API that others made.
 func TestAgainstMoto(t *testing.T) {
-	path, err := exec.LookPath("moto_server")
-	if err != nil {
-		t.Skip("moto_server is not installed: no second opinion on invalidations (pip install 'moto[server]')")
-	}
-	url := startMoto(t, path)
+	url := servertest.Moto(t, "invalidations")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	transport := &http.Transport{}
@@ -68,55 +57,4 @@ func TestAgainstMoto(t *testing.T) {
 	defer other.Close()
 	_, err = other.Create(ctx, "karui-x-2", []string{"/*"})
 	wantKind(t, err, KindNotFound)
-}
-
-// startMoto runs moto_server on a free port until the test ends.
-func startMoto(t *testing.T, path string) string {
-	t.Helper()
-	cmd := exec.Command(path, "-H", "127.0.0.1", "-p", "0")
-	cmd.Dir = t.TempDir()
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "AWS_") })
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it may be a wrapper script
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr = in, in
-	if err := cmd.Start(); err != nil {
-		t.Skipf("moto_server does not start: %v", err)
-	}
-	url := make(chan string, 1)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		running := regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`)
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			if m := running.FindString(lines.Text()); m != "" {
-				select {
-				case url <- m:
-				default: // said before
-				}
-			}
-		}
-		_, _ = io.Copy(io.Discard, out) // a line too long for the scanner
-	}()
-	t.Cleanup(func() {
-		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("end moto_server: %v", err)
-		}
-		_ = cmd.Wait() // killed
-		_ = in.Close()
-		<-read
-		_ = out.Close()
-	})
-	select {
-	case u := <-url:
-		return u
-	case <-read:
-		t.Skip("moto_server ended at once: no second opinion on invalidations")
-	case <-time.After(time.Minute):
-		t.Skip("moto_server did not come up within a minute: no second opinion on invalidations")
-	}
-	return ""
 }

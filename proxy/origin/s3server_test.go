@@ -1,9 +1,7 @@
 package origin
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -16,7 +14,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +24,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"karui/internal/servertest"
 )
 
 // The names under which stores are used in tests.
@@ -101,66 +100,8 @@ func fakeS3(t *testing.T) string {
 	return s.URL
 }
 
-// process runs a server until the test ends, and gives what it says first that
-// matches.
-func process(t *testing.T, cmd *exec.Cmd, ready *regexp.Regexp) string {
-	t.Helper()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it may be a wrapper script
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr = in, in
-	if err := cmd.Start(); err != nil {
-		t.Skipf("%s does not start: %v", cmd.Path, err)
-	}
-	said := make(chan string, 1)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			if m := ready.FindString(lines.Text()); m != "" {
-				select {
-				case said <- m:
-				default: // said before
-				}
-			}
-		}
-		_, _ = io.Copy(io.Discard, out) // a line too long for the scanner
-	}()
-	t.Cleanup(func() {
-		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("end %s: %v", cmd.Path, err)
-		}
-		_ = cmd.Wait() // killed
-		_ = in.Close()
-		<-read
-		_ = out.Close()
-	})
-	select {
-	case s := <-said:
-		return s
-	case <-read:
-		t.Skipf("%s ended at once: no opinion of it on S3", cmd.Path)
-	case <-time.After(time.Minute):
-		t.Skipf("%s did not come up within a minute: no opinion of it on S3", cmd.Path)
-	}
-	return ""
-}
-
 // moto is moto_server, where it is installed. It checks no signature.
-func moto(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("moto_server")
-	if err != nil {
-		t.Skip("moto_server is not installed: no opinion of it on S3 (pip install 'moto[server]')")
-	}
-	cmd := exec.Command(path, "-H", "127.0.0.1", "-p", "0")
-	cmd.Dir = t.TempDir()
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "AWS_") })
-	return process(t, cmd, regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`))
-}
+func moto(t *testing.T) string { return servertest.Moto(t, "S3") }
 
 // gateway is versitygw, an S3 server on a folder, where it is on the PATH or among
 // the tools that scripts/tool keeps. It checks signatures and permissions.
@@ -175,15 +116,13 @@ func gateway(t *testing.T) string {
 		}
 	}
 	if err != nil {
-		t.Skip("versitygw is not installed: no opinion of it on S3 (scripts/tool versitygw builds it)")
+		t.Skip("versitygw is not installed: no second opinion on S3 (scripts/tool versitygw builds it)")
 	}
 	folder := t.TempDir()
 	address := freeAddress(t)
 	cmd := exec.Command(path, "--access", accessKey, "--secret", secretKey, "--region", testRegion, "--port", address,
 		"--iam-dir", t.TempDir(), "posix", "--sidecar", t.TempDir(), folder)
-	cmd.Dir = t.TempDir()
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "AWS_") })
-	process(t, cmd, regexp.MustCompile(`(?i)`+regexp.QuoteMeta(address)))
+	servertest.Run(t, cmd, regexp.MustCompile(`(?i)`+regexp.QuoteMeta(address)), "S3")
 	return "http://" + address
 }
 

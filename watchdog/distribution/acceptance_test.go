@@ -1,16 +1,8 @@
 package distribution
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"io"
-	"os"
-	"os/exec"
-	"regexp"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudfront"
 
 	double "karui/internal/cloudfront"
+	"karui/internal/servertest"
 )
 
 // counterpart is a CloudFront to run the acceptance tests against.
@@ -40,12 +33,8 @@ func TestAgainstTheDouble(t *testing.T) {
 }
 
 func TestAgainstMoto(t *testing.T) {
-	path, err := exec.LookPath("moto_server")
-	if err != nil {
-		t.Skip("moto_server is not installed: no second opinion on the CloudFront API (pip install 'moto[server]')")
-	}
 	bareEnvironment(t)
-	base := configFor(startMoto(t, path), double.Credentials{AccessKeyID: "AKIAIOSFODNN7EXAMPLE", SecretAccessKey: "secret"})
+	base := configFor(servertest.Moto(t, "the CloudFront API"), double.Credentials{AccessKeyID: "AKIAIOSFODNN7EXAMPLE", SecretAccessKey: "secret"})
 	target := shopTarget()
 	target.DistributionID = createInMoto(t, base)
 	accept(t, counterpart{base: base, target: target})
@@ -56,58 +45,6 @@ func configFor(url string, c double.Credentials) aws.Config {
 		Region: "us-east-1", BaseEndpoint: &url,
 		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, ""),
 	}
-}
-
-// startMoto runs moto_server on a free port until the test ends.
-func startMoto(t *testing.T, path string) string {
-	t.Helper()
-	cmd := exec.Command(path, "-H", "127.0.0.1", "-p", "0")
-	cmd.Dir = t.TempDir()
-	// Its own boto3 stumbles over our empty AWS_PROFILE.
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "AWS_") })
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it may be a wrapper script
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr = in, in
-	if err := cmd.Start(); err != nil {
-		t.Skipf("moto_server does not start: %v", err)
-	}
-	url := make(chan string, 1)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		running := regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`)
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			if m := running.FindString(lines.Text()); m != "" {
-				select {
-				case url <- m:
-				default: // said before
-				}
-			}
-		}
-		_, _ = io.Copy(io.Discard, out) // a line too long for the scanner
-	}()
-	t.Cleanup(func() {
-		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("end moto_server: %v", err)
-		}
-		_ = cmd.Wait() // killed
-		_ = in.Close()
-		<-read
-		_ = out.Close()
-	})
-	select {
-	case u := <-url:
-		return u
-	case <-read:
-		t.Skip("moto_server ended at once: no second opinion on the CloudFront API")
-	case <-time.After(time.Minute):
-		t.Skip("moto_server did not come up within a minute: no second opinion on the CloudFront API")
-	}
-	return ""
 }
 
 // createInMoto makes the shop's distribution in the role's account: moto tells
