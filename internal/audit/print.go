@@ -45,8 +45,11 @@ func WriteTable(w io.Writer, images []Image, total batch.Summary, width int) err
 	t.AppendHeader(table.Row{"image", "bytes", "becomes", "bytes", "saved", "score", "decision"})
 	t.SetColumnConfigs([]table.ColumnConfig{
 		{Number: 1, WidthMax: name, WidthMaxEnforcer: text.WrapHard},
-		{Number: 2, Align: text.AlignRight}, {Number: 4, Align: text.AlignRight}, {Number: 5, Align: text.AlignRight},
-		{Number: 6, Align: text.AlignRight}, {Number: 7, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft},
+		{Number: 2, Align: text.AlignRight},
+		{Number: 4, Align: text.AlignRight},
+		{Number: 5, Align: text.AlignRight},
+		{Number: 6, Align: text.AlignRight},
+		{Number: 7, WidthMax: 48, WidthMaxEnforcer: text.WrapSoft},
 	})
 	for _, m := range images {
 		t.AppendRow(m.row())

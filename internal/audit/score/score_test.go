@@ -42,9 +42,12 @@ func painted(w, h int, r, g, b, a byte) Picture {
 }
 
 // middle is a part of a picture: under the race detector, a whole one takes long.
-func middle(img *image.NRGBA) *image.NRGBA {
-	c := img.Rect.Max.Div(2)
-	return picture.ToNRGBA(img.SubImage(image.Rectangle{c.Sub(image.Pt(120, 90)), c.Add(image.Pt(120, 90))}))
+func middle(img *image.NRGBA) *image.NRGBA { return middleOf(img, 220) }
+
+// middleOf is the square in the middle of a picture.
+func middleOf(img *image.NRGBA, side int) *image.NRGBA {
+	from := img.Rect.Max.Div(2).Sub(image.Pt(side/2, side/2))
+	return picture.ToNRGBA(img.SubImage(image.Rectangle{from, from.Add(image.Pt(side, side))}))
 }
 
 // photos are a drawn one, and real ones where there is a corpus.
