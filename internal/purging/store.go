@@ -2,13 +2,10 @@ package purging
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
+	"karui/internal/statefile"
 )
 
 // stateFile holds the purges that are remembered, with what is left to do at the edge.
@@ -27,10 +24,11 @@ func (s *Service) file() string { return filepath.Join(s.dir, stateFile) }
 // restore reads what was there before the restart, and goes on with it. What cannot be
 // read is said; the service starts all the same.
 func (s *Service) restore() {
-	kept, err := readState(s.file())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	var kept state
+	if err := statefile.Read(s.file(), maxState, func(b []byte) (err error) {
+		kept, err = readState(b)
+		return err
+	}); err != nil {
 		s.log.Warn("purges that were not finished at the edge are lost: purge once more what was purged last", "error", err)
 	}
 	s.mu.Lock()
@@ -43,28 +41,17 @@ func (s *Service) restore() {
 	}
 }
 
-func readState(name string) (kept state, err error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return kept, err
-	}
-	if info.Size() > maxState {
-		return kept, fmt.Errorf("%s has %d bytes, over %d", name, info.Size(), maxState)
-	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return kept, err
-	}
+func readState(b []byte) (kept state, err error) {
 	if err := json.Unmarshal(b, &kept); err != nil {
-		return state{}, fmt.Errorf("read %s: %w", name, err)
+		return state{}, err
 	}
 	for i, r := range kept.Purges {
 		if r == nil || r.ID == "" || r.State == Running && len(r.Parts) == 0 {
-			return state{}, fmt.Errorf("read %s: purge %d is not whole", name, i)
+			return state{}, fmt.Errorf("purge %d is not whole", i)
 		}
 		for _, p := range r.Parts {
 			if p == nil || len(p.Paths) == 0 {
-				return state{}, fmt.Errorf("read %s: a part of purge %s is not whole", name, r.ID)
+				return state{}, fmt.Errorf("a part of purge %s is not whole", r.ID)
 			}
 		}
 	}
@@ -79,13 +66,9 @@ func (s *Service) save() error {
 	b, err := json.Marshal(state{Purges: s.records})
 	s.mu.Unlock()
 	if err == nil {
-		err = os.MkdirAll(s.dir, 0o700)
-	}
-	if err == nil {
-		err = renameio.WriteFile(s.file(), b, 0o600)
+		err = statefile.Write(s.file(), b)
 	}
 	if err != nil {
-		err = fmt.Errorf("write %s: %w", s.file(), err)
 		s.log.Warn("what is left of purges at the edge is lost if karui ends before it is done", "error", err)
 	}
 	return err

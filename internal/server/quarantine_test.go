@@ -108,7 +108,11 @@ func TestReleaseIsKeptAtOnce(t *testing.T) {
 	if status := r.operate("DELETE", "/quarantine/"+digest, opsToken, nil); status != 404 {
 		t.Errorf("status %d", status)
 	}
-	_, pardons, err := readQuarantine(filepath.Join(kept.Cache.Volumes[0].Path, "state", quarantineFile))
+	b, err := os.ReadFile(filepath.Join(kept.Cache.Volumes[0].Path, "state", quarantineFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, pardons, err := readQuarantine(b)
 	if err != nil || len(pardons) != 1 || pardons[0].Digest != [16]byte(bytes.Repeat([]byte{0xab}, 16)) {
 		t.Errorf("%v, %v", pardons, err)
 	}

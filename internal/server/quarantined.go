@@ -5,16 +5,12 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"karui/convert"
+	"karui/internal/statefile"
 	"karui/proxy"
 )
 
@@ -28,6 +24,8 @@ const quarantineEvery = 3 * time.Second
 
 // maxQuarantine is more than ten thousand of both take.
 const maxQuarantine = 8 << 20
+
+func (s *server) quarantinePath() string { return filepath.Join(s.stateDir(), quarantineFile) }
 
 // quarantineState is the form of the file. Digests are in hexadecimal digits.
 type quarantineState struct {
@@ -50,38 +48,29 @@ type pardonedOriginal struct {
 // restoreQuarantine reads back what was in quarantine before the restart. What cannot
 // be read is tried again, which ends a worker at worst.
 func (s *server) restoreQuarantine() {
-	items, pardons, err := readQuarantine(filepath.Join(s.stateDir(), quarantineFile))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		s.log.Warn("the originals that were in quarantine are tried again", "error", err)
-	default:
+	if err := statefile.Read(s.quarantinePath(), maxQuarantine, func(b []byte) error {
+		items, pardons, err := readQuarantine(b)
+		if err != nil {
+			return err
+		}
 		s.pool.RestoreQuarantine(items)
 		s.proxy.RestorePardons(pardons)
+		return nil
+	}); err != nil {
+		s.log.Warn("the originals that were in quarantine are tried again", "error", err)
 	}
 }
 
-func readQuarantine(name string) ([]convert.Quarantine, []proxy.Pardoned, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	if info.Size() > maxQuarantine {
-		return nil, nil, fmt.Errorf("%s has %d bytes, over %d", name, info.Size(), maxQuarantine)
-	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return nil, nil, err
-	}
+func readQuarantine(b []byte) ([]convert.Quarantine, []proxy.Pardoned, error) {
 	var state quarantineState
 	if err := json.Unmarshal(b, &state); err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, nil, err
 	}
 	var items []convert.Quarantine
 	for _, q := range state.Quarantine {
 		item := convert.Quarantine{Cause: q.Cause, Until: q.Until, Strikes: q.Strikes}
 		if err := readDigest(item.Digest[:], q.Digest); err != nil {
-			return nil, nil, fmt.Errorf("read %s: %w", name, err)
+			return nil, nil, err
 		}
 		items = append(items, item)
 	}
@@ -89,7 +78,7 @@ func readQuarantine(name string) ([]convert.Quarantine, []proxy.Pardoned, error)
 	for _, p := range state.Pardoned {
 		pardon := proxy.Pardoned{At: p.At}
 		if err := readDigest(pardon.Digest[:], p.Digest); err != nil {
-			return nil, nil, fmt.Errorf("read %s: %w", name, err)
+			return nil, nil, err
 		}
 		pardons = append(pardons, pardon)
 	}
@@ -129,10 +118,7 @@ func (s *server) saveQuarantine() {
 		return
 	}
 	if err == nil {
-		err = os.MkdirAll(s.stateDir(), 0o700)
-	}
-	if err == nil {
-		err = renameio.WriteFile(filepath.Join(s.stateDir(), quarantineFile), b, 0o600)
+		err = statefile.Write(s.quarantinePath(), b)
 	}
 	switch {
 	case err == nil:

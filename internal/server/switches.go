@@ -2,14 +2,9 @@ package server
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
-
+	"karui/internal/statefile"
 	"karui/proxy/dial"
 	"karui/proxy/origin"
 	"karui/proxy/stress"
@@ -26,6 +21,8 @@ const switchesFile = "switches.json"
 // maxSwitches is far more than a thousand sites with a dozen places need.
 const maxSwitches = 4 << 20
 
+func (s *server) switchesPath() string { return filepath.Join(s.stateDir(), switchesFile) }
+
 // operated is everything that operators have set, in the form of the file.
 type operated struct {
 	origin.SwitchState
@@ -37,35 +34,18 @@ type operated struct {
 // restoreSwitches reads back what operators had set before the restart. What
 // cannot be read is not in force: karui starts all the same.
 func (s *server) restoreSwitches() {
-	name := filepath.Join(s.stateDir(), switchesFile)
-	state, err := readSwitches(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		s.log.Warn("what operators had set about places, retries, the dial and shedding is lost: set it again", "error", err)
-	default:
+	if err := statefile.Read(s.switchesPath(), maxSwitches, func(b []byte) error {
+		var state operated
+		if err := json.Unmarshal(b, &state); err != nil {
+			return err
+		}
 		s.clients.switches.Restore(state.SwitchState)
 		s.proxy.Dial().Restore(state.Dial)
 		s.proxy.Shares().Restore(state.Shed)
+		return nil
+	}); err != nil {
+		s.log.Warn("what operators had set about places, retries, the dial and shedding is lost: set it again", "error", err)
 	}
-}
-
-func readSwitches(name string) (state operated, err error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return state, err
-	}
-	if info.Size() > maxSwitches {
-		return state, fmt.Errorf("%s has %d bytes, over %d", name, info.Size(), maxSwitches)
-	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return state, err
-	}
-	if err := json.Unmarshal(b, &state); err != nil {
-		return operated{}, fmt.Errorf("read %s: %w", name, err)
-	}
-	return state, nil
 }
 
 // keepSwitches writes what is set, so that a restart in an outage or at a festival
@@ -77,10 +57,7 @@ func (s *server) keepSwitches() {
 		SwitchState: s.clients.switches.State(), Dial: s.proxy.Dial().Pins(), Shed: s.proxy.Shares().State(),
 	}, "", "  ")
 	if err == nil {
-		err = os.MkdirAll(s.stateDir(), 0o700)
-	}
-	if err == nil {
-		err = renameio.WriteFile(filepath.Join(s.stateDir(), switchesFile), b, 0o600)
+		err = statefile.Write(s.switchesPath(), b)
 	}
 	if err != nil {
 		s.log.Warn("what operators have set holds only until the next restart", "error", err)

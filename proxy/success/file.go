@@ -3,15 +3,10 @@ package success
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
+	"karui/internal/statefile"
 )
 
 // fileVersion is that of the file's form; another one is not read.
@@ -48,38 +43,12 @@ func (l *Ledger) Save(name string) error {
 	if err != nil {
 		return fmt.Errorf("write the success of requests: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return fmt.Errorf("keep the success of requests: %w", err)
-	}
-	if err := renameio.WriteFile(name, b, 0o600); err != nil {
-		return fmt.Errorf("keep the success of requests: %w", err)
-	}
-	return nil
+	return statefile.Write(name, b)
 }
 
 // Load reads what Save wrote. A file that is missing leaves the ledger as it is,
 // and so does one that cannot be read, with an error.
-func (l *Ledger) Load(name string) error {
-	r, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read the success of requests: %w", err)
-	}
-	defer r.Close()
-	b, err := io.ReadAll(io.LimitReader(r, maxFile+1))
-	if err == nil && len(b) > maxFile {
-		err = fmt.Errorf("%s is over %d MiB", name, maxFile>>20)
-	}
-	if err == nil {
-		err = l.decode(b)
-	}
-	if err != nil {
-		return fmt.Errorf("read the success of requests: %w", err)
-	}
-	return nil
-}
+func (l *Ledger) Load(name string) error { return statefile.Read(name, maxFile, l.decode) }
 
 // decode takes over a file's text, or nothing of it.
 func (l *Ledger) decode(b []byte) error {
