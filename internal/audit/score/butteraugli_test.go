@@ -18,9 +18,8 @@ import (
 )
 
 // TestAgreesWithButteraugli says how well scores agree with Butteraugli over the
-// photographs of the corpus as WebP at several qualities: the numbers in words.go come from
-// this, over drawings as well. Takes half a second for each of some 200 pairs, so that it runs
-// only where KARUI_BUTTERAUGLI is set.
+// photographs of the corpus as WebP at several qualities; words.go has the numbers. It takes
+// minutes, so that it runs only where KARUI_BUTTERAUGLI is set.
 func TestAgreesWithButteraugli(t *testing.T) {
 	if os.Getenv("KARUI_BUTTERAUGLI") == "" {
 		t.Skip("set KARUI_BUTTERAUGLI to compare with butteraugli_main, which takes minutes")
