@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"karui/internal/command"
 	"karui/watchdog/settings"
 )
@@ -99,23 +97,6 @@ func TestConfigCheckAndPrint(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "count: 3 # KARUI_WATCHDOG_PING_COUNT") {
 		t.Errorf("%d %q", code, stdout)
 	}
-}
-
-func TestEveryCommandExplainsItself(t *testing.T) {
-	var visit func(cmd *cobra.Command)
-	visit = func(cmd *cobra.Command) {
-		for _, sub := range cmd.Commands() {
-			visit(sub)
-		}
-		if cmd.Name() == "help" || strings.Contains(cmd.CommandPath(), "completion") {
-			return
-		}
-		code, stdout, stderr := commandLine(t, "", append(strings.Fields(cmd.CommandPath())[1:], "--help")...)
-		if code != 0 || stderr != "" || !strings.Contains(stdout, cmd.Short) && !strings.Contains(stdout, cmd.Long) || len(cmd.Commands()) == 0 && !strings.Contains(stdout, "Examples:") {
-			t.Errorf("%s: %d %q %q", cmd.CommandPath(), code, stdout, stderr)
-		}
-	}
-	visit(newRoot())
 }
 
 func TestNobodyIsSwappedWithoutBeingAsked(t *testing.T) {

@@ -98,8 +98,9 @@ func without(args []string, flags ...string) []string {
 	return kept
 }
 
-// Teaches checks the help of every command: a short line, and for each that does
-// something examples that are command lines of this program.
+// Teaches checks the help of every command: a short line, for each that does something
+// examples that are command lines of this program, and for a group the same help where
+// no command of it is named.
 func (p Program) Teaches(t *testing.T) {
 	p.each(func(cmd *cobra.Command) {
 		name := cmd.CommandPath()
@@ -121,6 +122,14 @@ func (p Program) Teaches(t *testing.T) {
 		code, stdout, stderr := p.run(t, append(path(cmd), "--help")...)
 		if code != command.ExitGood || stderr != "" || !strings.Contains(stdout, "Usage:\n") || !cmd.HasSubCommands() && !strings.Contains(stdout, "Examples:\n") {
 			t.Errorf("%s --help: %d %q %q", name, code, stdout, stderr)
+		}
+		if !strings.Contains(stdout, cmd.Short) && (cmd.Long == "" || !strings.Contains(stdout, cmd.Long)) {
+			t.Errorf("%s --help does not say what it does: %q", name, stdout)
+		}
+		if cmd.HasSubCommands() {
+			if code, bare, _ := p.run(t, path(cmd)...); code != command.ExitGood || bare != stdout {
+				t.Errorf("%s: %d %q, want what --help says", name, code, bare)
+			}
 		}
 		if strings.Contains(stdout, "\x1b") {
 			t.Errorf("%s --help is coloured without a terminal", name)
@@ -259,8 +268,8 @@ func (p Program) SaysWhoDoesNotAnswer(t *testing.T, file string) {
 	}
 }
 
-// Completes checks that the shells get scripts, that every command has its flags in
-// them, and that a word of a command is completed.
+// Completes checks that the shells get scripts, and that of every command the name and
+// the flags are completed.
 func (p Program) Completes(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		code, stdout, stderr := p.run(t, "completion", shell)
@@ -273,6 +282,15 @@ func (p Program) Completes(t *testing.T) {
 		code, stdout, _ := p.run(t, append(append([]string{"__complete"}, path(cmd)...), "--")...)
 		if code != command.ExitGood || !strings.Contains(stdout, "--help") {
 			t.Errorf("%s: %d %q", cmd.CommandPath(), code, stdout)
+		}
+		if !cmd.HasParent() {
+			return
+		}
+		half := path(cmd)
+		half[len(half)-1] = cmd.Name()[:(len(cmd.Name())+1)/2]
+		code, stdout, _ = p.run(t, append([]string{"__complete"}, half...)...)
+		if code != command.ExitGood || !strings.Contains("\n"+stdout, "\n"+cmd.Name()+"\t") {
+			t.Errorf("%q: %d %q, want %s", half, code, stdout, cmd.Name())
 		}
 	})
 }
