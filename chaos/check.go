@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"karui/internal/picture"
 )
@@ -45,6 +46,8 @@ const (
 	sharedCookie reason = "shared-cookie"
 	// kept503: a 503 of karui's that caches may keep.
 	kept503 reason = "kept-503"
+	// oldPicture: a version of a changed picture that no cache may have any more.
+	oldPicture reason = "old-picture"
 	// wrongPart: a 206 whose bytes do not belong where it says.
 	wrongPart reason = "wrong-part"
 	// unseenPart is no fault yet: the whole has to be seen before.
@@ -61,6 +64,11 @@ type finding struct {
 type checker struct {
 	judge *picture.Judge
 	files map[string]*original
+	// changing are the pictures that change, by id; they are not among files.
+	changing map[string]*changing
+	// nobodyThere tells whether the true origin was down in a time, in which the edge may
+	// answer with what it has, however old.
+	nobodyThere func(from, to time.Time) bool
 	// byBody tells whose bytes a body is, if they are not its own.
 	byBody map[[sha256.Size]byte]*original
 	card   []byte
@@ -69,15 +77,25 @@ type checker struct {
 	// visitors are those whose personal picture has arrived.
 	visitors map[uint64]bool
 	// bodies are variants by file and tag, to hold parts against.
-	bodies map[string][]byte
+	bodies map[string]seenVariant
 	// variants counts the different ones seen, by media type.
 	variants map[string]int
 }
 
-func newChecker(files []*original, card []byte, judge *picture.Judge) *checker {
+// seenVariant is a variant that was judged, and what it was made of.
+type seenVariant struct {
+	body []byte
+	of   *version
+}
+
+func newChecker(files []*original, changes []*changing, card []byte, judge *picture.Judge) *checker {
 	c := &checker{
-		judge: judge, files: map[string]*original{}, byBody: map[[sha256.Size]byte]*original{}, card: card,
-		visitors: map[uint64]bool{}, bodies: map[string][]byte{}, variants: map[string]int{},
+		judge: judge, files: map[string]*original{}, changing: map[string]*changing{}, byBody: map[[sha256.Size]byte]*original{}, card: card,
+		visitors: map[uint64]bool{}, bodies: map[string]seenVariant{}, variants: map[string]int{},
+		nobodyThere: func(time.Time, time.Time) bool { return false },
+	}
+	for _, ch := range changes {
+		c.changing[ch.id] = ch
 	}
 	for _, f := range files {
 		c.files[f.id] = f
@@ -151,10 +169,45 @@ func (c *checker) checkHeader(a *answer, say func(reason, string, ...any)) {
 	}
 }
 
+// versions are what a path may show, the newest first; none for a file that is not there.
+func (c *checker) versions(q request) []*version {
+	id := path.Base(q.path)
+	switch {
+	case q.missing:
+	case c.changing[id] != nil:
+		return c.changing[id].all()
+	case c.files[id] != nil:
+		return []*version{{original: c.files[id]}}
+	}
+	return nil
+}
+
+// checkAge judges whether the request may still get one of these versions, which the
+// answer may be.
+func (c *checker) checkAge(a *answer, may []*version, say func(reason, string, ...any)) {
+	ch := c.changing[path.Base(a.request.path)]
+	if ch == nil || a.own {
+		return
+	}
+	first := ""
+	for _, v := range may {
+		why, aged := ch.tooOld(v, a.began)
+		if why == "" || aged && c.nobodyThere(a.began, a.ended) {
+			return
+		}
+		if first == "" {
+			first = why
+		}
+	}
+	if first != "" {
+		say(oldPicture, "%s", first)
+	}
+}
+
 // checkBody judges a whole body, be it just arrived or out of the client's own cache.
 func (c *checker) checkBody(a *answer, header http.Header, body []byte, say func(reason, string, ...any)) outcome {
-	file := c.files[path.Base(a.request.path)]
-	if a.request.missing || file == nil {
+	versions := c.versions(a.request)
+	if len(versions) == 0 {
 		say(badStatus, "200 for a file that is not there")
 		return ""
 	}
@@ -165,19 +218,24 @@ func (c *checker) checkBody(a *answer, header http.Header, body []byte, say func
 			say(foreignETag, "the tag %s came with bytes of digest %x", header.Get("ETag"), sum[:16])
 		}
 	}
-	if bytes.Equal(body, file.body) {
-		if declared != file.mediaType {
-			say(wrongType, "the original, which is %s, as %q", file.mediaType, declared)
+	for _, file := range versions {
+		if bytes.Equal(body, file.body) {
+			if declared != file.mediaType {
+				say(wrongType, "the original, which is %s, as %q", file.mediaType, declared)
+			}
+			c.checkAge(a, []*version{file}, say)
+			return gotOriginal
 		}
-		return gotOriginal
 	}
 	if other := c.byBody[sha256.Sum256(body)]; other != nil {
 		say(wrongPicture, "the original of %s", other.id)
 		return ""
 	}
-	if bytes.HasPrefix(file.body, body) {
-		say(truncated, "%d of the original's %d bytes", len(body), len(file.body))
-		return ""
+	for _, file := range versions {
+		if bytes.HasPrefix(file.body, body) {
+			say(truncated, "%d of the original's %d bytes", len(body), len(file.body))
+			return ""
+		}
 	}
 	format := picture.Format(body)
 	if declared != format {
@@ -190,20 +248,28 @@ func (c *checker) checkBody(a *answer, header http.Header, body []byte, say func
 	if !slices.Contains(a.request.takes, format) {
 		say(wrongFormat, "%s for a client that takes %q", format, a.request.accept)
 	}
-	return c.checkVariant(file, header, format, body, say)
+	return c.checkVariant(a, versions, header, format, body, say)
 }
 
-func (c *checker) checkVariant(file *original, header http.Header, format string, body []byte, say func(reason, string, ...any)) outcome {
-	key := file.id + " " + header.Get("ETag")
+func (c *checker) checkVariant(a *answer, versions []*version, header http.Header, format string, body []byte, say func(reason, string, ...any)) outcome {
+	key := versions[0].id + " " + header.Get("ETag")
 	c.mu.Lock()
-	known := bytes.Equal(c.bodies[key], body)
+	known := c.bodies[key]
 	c.mu.Unlock()
-	if known {
+	if bytes.Equal(known.body, body) {
+		c.checkAge(a, []*version{known.of}, say)
 		return gotVariant // it was judged when it came first
 	}
-	if _, err := picture.Decode(body); err != nil {
+	clip, err := picture.Decode(body)
+	if err != nil {
 		say(undecodable, "%v", err)
 		return ""
+	}
+	file := versions[0]
+	for _, v := range versions {
+		if v.size == clip.Size() {
+			file = v
+		}
 	}
 	problems := c.judge.Problems(file.body, body)
 	for _, problem := range problems {
@@ -211,9 +277,10 @@ func (c *checker) checkVariant(file *original, header http.Header, format string
 	}
 	if len(problems) == 0 {
 		c.mu.Lock()
-		c.bodies[key] = bytes.Clone(body)
+		c.bodies[key] = seenVariant{bytes.Clone(body), file}
 		c.variants[format]++
 		c.mu.Unlock()
+		c.checkAge(a, []*version{file}, say)
 	}
 	return gotVariant
 }
@@ -225,50 +292,72 @@ func cutShort(body []byte) bool {
 
 // checkHead judges a HEAD: it has to say what a GET would.
 func (c *checker) checkHead(a *answer, say func(reason, string, ...any)) {
-	file := c.files[path.Base(a.request.path)]
-	if a.request.missing || file == nil {
+	versions := c.versions(a.request)
+	if len(versions) == 0 {
 		say(badStatus, "200 for a file that is not there")
 		return
 	}
 	declared := a.header.Get("Content-Type")
 	switch {
-	case declared == file.mediaType:
-		if length := a.header.Get("Content-Length"); length != "" && length != strconv.Itoa(len(file.body)) {
-			say(truncated, "HEAD: the original of %d bytes with Content-Length %s", len(file.body), length)
+	case declared == versions[0].mediaType:
+		length := a.header.Get("Content-Length")
+		if length == "" {
+			return
 		}
+		may := slices.DeleteFunc(versions, func(v *version) bool { return strconv.Itoa(len(v.body)) != length })
+		if len(may) == 0 {
+			say(truncated, "HEAD: the original with Content-Length %s, which it never had", length)
+		}
+		c.checkAge(a, may, say)
 	case !slices.Contains(a.request.takes, declared):
 		say(wrongFormat, "HEAD: %s for a client that takes %q", declared, a.request.accept)
+	default:
+		c.mu.Lock()
+		known := c.bodies[versions[0].id+" "+a.header.Get("ETag")]
+		c.mu.Unlock()
+		if known.of != nil {
+			c.checkAge(a, []*version{known.of}, say)
+		}
 	}
 }
 
 // checkPart judges a 206 by the bytes of the representation that its tag names.
 func (c *checker) checkPart(a *answer, say func(reason, string, ...any)) {
-	file := c.files[path.Base(a.request.path)]
-	if file == nil {
+	versions := c.versions(a.request)
+	if len(versions) == 0 {
 		say(badStatus, "206 for a file that is not there")
 		return
-	}
-	whole := file.body
-	if declared := a.header.Get("Content-Type"); declared != file.mediaType {
-		c.mu.Lock()
-		whole = c.bodies[file.id+" "+a.header.Get("ETag")]
-		c.mu.Unlock()
-		if !slices.Contains(a.request.takes, declared) {
-			say(wrongFormat, "part of %s for a client that takes %q", declared, a.request.accept)
-		}
-		if whole == nil {
-			say(unseenPart, "a part of type %q and tag %s, which nobody has seen whole", declared, a.header.Get("ETag"))
-			return
-		}
 	}
 	var first, last, size int
 	if _, err := fmt.Sscanf(a.header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &size); err != nil {
 		say(wrongPart, "Content-Range %q", a.header.Get("Content-Range"))
 		return
 	}
-	if size != len(whole) || first < 0 || last >= size || first > last || !bytes.Equal(a.body, whole[first:last+1]) {
-		say(wrongPart, "bytes %d to %d of %d are not those of the whole, which has %d", first, last, size, len(whole))
+	fits := func(whole []byte) bool {
+		return size == len(whole) && first >= 0 && last < size && first <= last && bytes.Equal(a.body, whole[first:last+1])
 	}
+	if declared := a.header.Get("Content-Type"); declared != versions[0].mediaType {
+		c.mu.Lock()
+		known := c.bodies[versions[0].id+" "+a.header.Get("ETag")]
+		c.mu.Unlock()
+		if !slices.Contains(a.request.takes, declared) {
+			say(wrongFormat, "part of %s for a client that takes %q", declared, a.request.accept)
+		}
+		switch {
+		case known.of == nil:
+			say(unseenPart, "a part of type %q and tag %s, which nobody has seen whole", declared, a.header.Get("ETag"))
+		case !fits(known.body):
+			say(wrongPart, "bytes %d to %d of %d are not those of the whole, which has %d", first, last, size, len(known.body))
+		default:
+			c.checkAge(a, []*version{known.of}, say)
+		}
+		return
+	}
+	may := slices.DeleteFunc(versions, func(v *version) bool { return !fits(v.body) })
+	if len(may) == 0 {
+		say(wrongPart, "bytes %d to %d of %d are not those of any original there was", first, last, size)
+	}
+	c.checkAge(a, may, say)
 }
 
 // checkPersonal judges the answer that the origin made for one visitor.

@@ -100,7 +100,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		{"one that was converted", personalPage, 200, karui(), variant, []reason{sharedCookie}},
 		{"half of a personal picture", personalPage, 200, own(10), personal(card, 10)[:100], []reason{truncated}},
 	}
-	c := newChecker([]*original{photo, logo}, card, picture.New(""))
+	c := newChecker([]*original{photo, logo}, nil, card, picture.New(""))
 	for _, test := range tests {
 		_, found := c.check(&answer{request: test.q, status: test.status, header: test.header, body: test.body})
 		got := map[reason]bool{}
@@ -194,6 +194,7 @@ func TestEmptyRunsAreNotGood(t *testing.T) {
 	full := func() *Report {
 		return &Report{
 			Requests: 1000, Faults: []faultSummary{{Name: "restart", Count: 1}}, Variants: map[string]int{"image/webp": 3},
+			Operated: operations{Changes: 1, Purges: 1}, Seconds: 60,
 			Kinds:    map[string]int{"get": 1, "head": 1, "conditional": 1, "range": 1, "personal": 1, "missing": 1},
 			Outcomes: map[outcome]int{gotVariant: 1, gotOriginal: 1, gotNothing: 1},
 		}
@@ -212,6 +213,10 @@ func TestEmptyRunsAreNotGood(t *testing.T) {
 		"no originals": func(r *Report) { r.Outcomes[gotOriginal] = 0 }, "no 304": func(r *Report) { r.Outcomes[gotNothing] = 0 },
 		"no swap":         func(r *Report) { r.Faults = append(r.Faults, faultSummary{Name: "api-slow", Count: leastAway}) },
 		"no worker hit":   func(r *Report) { r.Faults = append(r.Faults, faultSummary{Name: "kill-workers", Count: 2}) },
+		"no change":       func(r *Report) { r.Operated.Changes = 0 },
+		"no purge":        func(r *Report) { r.Operated.Purges = 0 },
+		"no kill":         func(r *Report) { r.Faults = append(r.Faults, faultSummary{Name: "purge-kill", Count: 2}) },
+		"none postponed":  func(r *Report) { r.Faults = append(r.Faults, faultSummary{Name: "dial-defer", Count: 2}) },
 		"mostly excluded": func(r *Report) { r.Excluded = 300 },
 		"hardly anything but outages, and more than that excluded": func(r *Report) {
 			r.Faults[0].Name, r.Excluded = "outage", 600

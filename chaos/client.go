@@ -63,6 +63,8 @@ type answer struct {
 	body    []byte
 	// err says that it was not whole, or that there was none (then status is 0).
 	err error
+	// own is whether it is out of the client's own cache, where nobody can purge it.
+	own bool
 }
 
 // client is one connection pool to the edge.

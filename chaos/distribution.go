@@ -44,6 +44,10 @@ const rolePolicy = `{"Version":"2012-10-17","Statement":[` +
 	`"Resource":"arn:aws:cloudfront::111122223333:distribution/*"},` +
 	`{"Effect":"Allow","Action":"cloudfront:GetCachePolicy","Resource":"arn:aws:cloudfront::111122223333:cache-policy/*"}]}`
 
+// purgePolicy is what docs/purge.md asks for.
+const purgePolicy = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["cloudfront:CreateInvalidation","cloudfront:GetInvalidation"],` +
+	`"Resource":"arn:aws:cloudfront::111122223333:distribution/*"}]}`
+
 // front is CloudFront on this machine: control plane and edge.
 type front struct {
 	control *cloudfront.Double
@@ -51,7 +55,8 @@ type front struct {
 	edge    *edge.Edge
 	server  *edge.Server
 	user    cloudfront.Credentials
-	role    string
+	// role is the watchdog's, purgeRole karui's for purges.
+	role, purgeRole string
 
 	mu sync.Mutex
 	// aborts counts the connections that the edge cut, by reason.
@@ -60,7 +65,7 @@ type front struct {
 
 // startFront makes a distribution in front of karui and the origin, at these addresses.
 func startFront(proxy, direct string) (*front, error) {
-	f := &front{control: cloudfront.New(cloudfront.Options{DeployDelay: 300 * time.Millisecond}), aborts: map[string]int{}}
+	f := &front{control: cloudfront.New(cloudfront.Options{DeployDelay: 300 * time.Millisecond, InvalidationDelay: 300 * time.Millisecond}), aborts: map[string]int{}}
 	for _, p := range []cloudfront.CachePolicy{
 		{ID: "images", Name: "images", DefaultTTL: edgeDefaultTTL, MaxTTL: edgeMaxTTL, Headers: []string{"Accept"}, QueryAll: true},
 		{ID: "personal", Name: "personal", Headers: []string{"Accept"}, QueryAll: true},
@@ -77,6 +82,9 @@ func startFront(proxy, direct string) (*front, error) {
 		return nil, err
 	}
 	if f.role, err = f.control.PutRole(cloudfront.Role{Name: "karui-watchdog", ExternalID: externalID, Policy: rolePolicy}); err != nil {
+		return nil, err
+	}
+	if f.purgeRole, err = f.control.PutRole(cloudfront.Role{Name: "karui-purge", ExternalID: externalID, Policy: purgePolicy}); err != nil {
 		return nil, err
 	}
 	addresses := map[string]string{proxyDomain: proxy, originDomain: direct}
@@ -118,7 +126,7 @@ func (f *front) close() {
 	}
 }
 
-// environment is what the watchdog needs to reach the double.
+// environment is what karui and the watchdog need to reach the double.
 func (f *front) environment() []string {
 	return []string{
 		"AWS_ENDPOINT_URL_CLOUDFRONT=" + f.api.URL, "AWS_ENDPOINT_URL_STS=" + f.api.URL, "AWS_ENDPOINT_URL_SESV2=" + f.api.URL,

@@ -41,7 +41,7 @@ type deed struct {
 
 // faults are all kinds.
 func faults() []fault {
-	return slices.Concat(processFaults(), originFaults(), diskFaults(), controlFaults())
+	return slices.Concat(processFaults(), originFaults(), diskFaults(), controlFaults(), operatorFaults())
 }
 
 // chosen gives the faults of these names; all, without any.
@@ -73,6 +73,7 @@ func between(rng *rand.Rand, a, b time.Duration) time.Duration {
 // What faults struck, where that is not certain before.
 const (
 	filesDamaged  = "cache files damaged"
+	booksDamaged  = "lists of purges damaged"
 	workersStruck = "workers killed or stopped"
 )
 

@@ -68,9 +68,17 @@ func diskFaults() []fault {
 		}},
 		{name: "corrupt-at-rest", area: onProxy | onDisk, draw: func(p *proof, rng *rand.Rand) deed {
 			seed := rng.Uint64()
-			return deed{"SIGKILL, files of the cache damaged in place, started again", func(ctx context.Context) error {
+			book, words := rng.IntN(2) == 0, "SIGKILL, files of the cache damaged in place, started again"
+			if book {
+				words = "SIGKILL, files of the cache and the list of purges damaged in place, started again"
+			}
+			return deed{words, func(ctx context.Context) error {
 				p.killProxy()
-				err := p.damage(rand.New(rand.NewPCG(seed, 0)), overwrite)
+				rng := rand.New(rand.NewPCG(seed, 0))
+				err := p.damage(rng, overwrite)
+				if book {
+					err = errors.Join(err, p.damageBook(rng))
+				}
 				return errors.Join(err, p.startProxy(ctx))
 			}}
 		}},
@@ -162,6 +170,20 @@ func (p *proof) damage(rng *rand.Rand, put func(name string, b []byte) error) er
 	return nil
 }
 
+// damageBook damages the list of purges that lies beside the files. Without it karui
+// cannot know what was purged, and must not answer with anything that is there.
+func (p *proof) damageBook(rng *rand.Rand) error {
+	name := filepath.Join(p.system.seen, "purges")
+	err := damageFile(name, "", rng, overwrite)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOSPC) {
+		return nil
+	}
+	if err == nil {
+		p.rec.noteStruck(booksDamaged, 1)
+	}
+	return err
+}
+
 func damageFile(name, other string, rng *rand.Rand, put func(string, []byte) error) error {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -177,7 +199,8 @@ func damageFile(name, other string, rng *rand.Rand, put func(string, []byte) err
 		b = b[:rng.IntN(len(b))]
 	case 3: // another entry's file
 		if other == "" {
-			return nil
+			b = b[:len(b)/2]
+			break
 		}
 		if b, err = os.ReadFile(other); err != nil {
 			return err

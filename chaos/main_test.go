@@ -127,6 +127,9 @@ var controls = []struct {
 	{"set-cookie", sharedCookie, nil, []string{"restart", "kill-workers"}},
 	// It needs a moment in which nobody has the picture; kept, the 503 outlives it.
 	{"keep-503", kept503, []reason{badStatus}, []string{"outage"}},
+	{"old-picture", oldPicture, nil, []string{"restart", "kill-workers"}},
+	// What a purge said is gone with the process.
+	{"lost-purge", oldPicture, nil, []string{"purge-kill", "restart"}},
 }
 
 // A proof that cannot fail is none: the same one finds every fault that is built in
@@ -169,7 +172,7 @@ func TestNothingIsFoundWithoutSabotage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := prove(t, Options{Seed: 5, Duration: 10 * time.Second, Binaries: b, Faults: []string{"restart", "kill-workers", "outage"}})
+			r := prove(t, Options{Seed: 5, Duration: 10 * time.Second, Binaries: b, Faults: []string{"restart", "kill-workers", "outage", "purge-kill"}})
 			if !r.Good() {
 				r.log(t)
 				t.Errorf("%d broken images, problems: %q", r.Broken, r.Problems)

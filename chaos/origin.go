@@ -33,8 +33,9 @@ const cardPath = "/account/card.jpg"
 // karui. A fault of the second only is karui's to cope with; when the first is
 // in trouble, nobody could help.
 type origin struct {
-	files map[string]*original
-	card  []byte
+	files    map[string]*original
+	changing map[string]*changing
+	card     []byte
 
 	direct, way *door
 
@@ -57,8 +58,11 @@ type door struct {
 	ended chan struct{}
 }
 
-func startOrigin(files []*original, card []byte) (*origin, error) {
-	o := &origin{files: map[string]*original{}, card: card}
+func startOrigin(files []*original, changes []*changing, card []byte) (*origin, error) {
+	o := &origin{files: map[string]*original{}, changing: map[string]*changing{}, card: card}
+	for _, c := range changes {
+		o.changing[c.id] = c
+	}
 	for _, f := range files {
 		o.files[f.id] = f
 	}
@@ -192,6 +196,9 @@ func (o *origin) find(r *http.Request) (body []byte, header http.Header, modifie
 		return []byte("icon"), http.Header{"Content-Type": {"image/x-icon"}}, time.Time{}, true
 	}
 	f, ok := o.files[path.Base(r.URL.Path)]
+	if c := o.changing[path.Base(r.URL.Path)]; c != nil {
+		f, ok = c.present().original, true
+	}
 	if !ok || !strings.HasPrefix(r.URL.Path, "/images/") {
 		return nil, nil, time.Time{}, false
 	}

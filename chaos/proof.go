@@ -54,6 +54,8 @@ type proof struct {
 	log     io.Writer
 	prober  *viewer
 	made    int
+	// operator changes pictures and purges.
+	operator *operator
 }
 
 // probeID is the picture by which the prober sees whether the way is normal.
@@ -91,6 +93,10 @@ func Prove(ctx context.Context, o Options) (*Report, error) {
 		"Content-Type": {"image/jpeg"}, "Cache-Control": {"max-age=60"}, "Etag": {`"probe"`},
 	}}
 	card := small[1]
+	changes, err := newChanging()
+	if err != nil {
+		return nil, err
+	}
 	all := append(slices.Clone(files), probe, large(small[2]))
 	p := &proof{options: o, history: newHistory(), log: o.Log}
 	p.rec = newRecorder(o.Seed, p.history, o.Evidence)
@@ -98,8 +104,10 @@ func Prove(ctx context.Context, o Options) (*Report, error) {
 	if err := os.WriteFile(profile, picture.SRGB(), 0o600); err != nil {
 		return nil, err
 	}
-	p.check = newChecker(all, card, picture.New(profile))
-	p.system, err = startSystem(ctx, dir, o.Binaries, o, all, card, func(how string) { p.rec.problem("%s", how) })
+	p.check = newChecker(all, changes, card, picture.New(profile))
+	p.check.nobodyThere = p.history.nobodyThere
+	p.operator = newOperator(p, changes, o.Seed)
+	p.system, err = startSystem(ctx, dir, o.Binaries, o, all, changes, card, func(how string) { p.rec.problem("%s", how) })
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +141,7 @@ func (p *proof) run(ctx context.Context, kinds []fault, files []*original) error
 		v := newViewer(i, o.Seed, base, p.check, p.rec, p.history, files)
 		crowd.Go(func() { v.run(viewing) })
 	}
+	crowd.Go(func() { p.operator.run(viewing) })
 	defer crowd.Wait()
 	defer leave()
 

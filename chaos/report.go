@@ -42,6 +42,9 @@ type Report struct {
 	// Unknown are parts of representations that changed before they were seen whole.
 	Unknown int `json:"parts_not_compared"`
 
+	// Operated is what was changed and purged.
+	Operated operations `json:"operated"`
+
 	Faults  []faultSummary `json:"faults"`
 	History []*event       `json:"history"`
 	LeftOut []string       `json:"left_out"`
@@ -89,7 +92,7 @@ func (p *proof) report(files []*original) *Report {
 		Kinds: rec.kinds, Ways: rec.ways, Statuses: rec.statuses, Outcomes: rec.outcomes, Variants: p.check.variants,
 		Cut: rec.cut, Repeated: rec.repeated, Excluded: rec.excluded, Unknown: rec.unknown,
 		History: h.events, LeftOut: p.leftOut, Struck: rec.struck, Shares: rec.shares, Mails: p.system.front.swaps(), Updates: p.system.front.updates(),
-		Aborts: p.system.front.aborted(), Problems: rec.problems,
+		Aborts: p.system.front.aborted(), Operated: p.operator.counted(), Problems: rec.problems,
 	}
 	for _, f := range files {
 		r.Material = append(r.Material, f.id+" "+f.name)
@@ -141,8 +144,27 @@ func (r *Report) emptiness() []string {
 	if away := r.times("api-slow", "api-broken", "api-throttled"); away >= leastAway && r.Mails["DEGRADED"] == 0 {
 		found = append(found, fmt.Sprintf("karui was away %d times, and the watchdog never swapped", away))
 	}
+	found = append(found, r.unpurged()...)
 	if r.Excluded > r.mostExcluded() {
 		found = append(found, fmt.Sprintf("%d of %d answers are excluded, which is too much for a proof", r.Excluded, r.Requests))
+	}
+	return found
+}
+
+// unpurged names what the run did not test of pictures that change.
+func (r *Report) unpurged() []string {
+	var found []string
+	if r.Operated.Changes == 0 {
+		found = append(found, "no picture changed")
+	}
+	if r.Seconds > 30 && r.Operated.Purges == 0 {
+		found = append(found, "no purge was completed")
+	}
+	if n := r.times("purge-kill"); n > 1 && r.Operated.Killed == 0 {
+		found = append(found, fmt.Sprintf("karui was never killed after a purge, in %d faults", n))
+	}
+	if n := r.times("dial-defer"); n > 1 && r.Operated.Postponed == 0 {
+		found = append(found, fmt.Sprintf("nothing was postponed in %d times at defer", n))
 	}
 	return found
 }
@@ -226,6 +248,9 @@ func (r *Report) write(w io.Writer) {
 	say("struck: %s\n", sorted(r.Struck))
 	say("cut transfers: %d, cut again when repeated: %d (all of them under way in what was killed, stopped or cut)\n", r.Cut, r.Repeated)
 	say("excluded: %d error answers while the true origin was down for everybody\n", r.Excluded)
+	say("pictures changed: %d times; purges completed: %d, of them %d with karui killed at once; tried again: %d; longest: %.1f s\n",
+		r.Operated.Changes, r.Operated.Purges, r.Operated.Killed, r.Operated.Repeated, r.Operated.Longest)
+	say("postponed conversions at the end of a time at defer: %d at most\n", r.Operated.Postponed)
 	if r.Unknown > 0 {
 		say("parts whose whole had changed before it was seen: %d\n", r.Unknown)
 	}

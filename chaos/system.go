@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,7 +36,11 @@ type system struct {
 	address  string // where karui serves
 	admin    string // where its operators ask
 	formats  []string
-	log      *os.File
+	// tool is karui's binary under another name than that of the running process, and
+	// environment what its commands get.
+	tool        string
+	environment []string
+	log         *os.File
 }
 
 // diskSize is that of the cache's disk, in bytes: less than a run of some minutes
@@ -44,7 +49,7 @@ const diskSize = 24 << 20
 
 // startSystem starts the origin, the edge, karui and the watchdog. Whoever gets a
 // system closes it.
-func startSystem(ctx context.Context, dir string, b binaries, o Options, files []*original, card []byte, surprised func(string)) (s *system, err error) {
+func startSystem(ctx context.Context, dir string, b binaries, o Options, files []*original, changes []*changing, card []byte, surprised func(string)) (s *system, err error) {
 	s = &system{dir: dir, launch: newLauncher(), cache: filepath.Join(dir, "cache"), dogState: filepath.Join(dir, "watchdog"), settings: filepath.Join(dir, "karui.yaml")}
 	defer func() {
 		if err != nil {
@@ -59,7 +64,7 @@ func startSystem(ctx context.Context, dir string, b binaries, o Options, files [
 		return s, err
 	}
 	s.mount()
-	if s.origin, err = startOrigin(files, card); err != nil {
+	if s.origin, err = startOrigin(files, changes, card); err != nil {
 		return s, err
 	}
 	if s.address, err = freeAddress(); err != nil {
@@ -80,13 +85,15 @@ func startSystem(ctx context.Context, dir string, b binaries, o Options, files [
 		return s, err
 	}
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + os.TempDir()}
+	env = append(env, s.front.environment()...)
+	s.tool, s.environment = b.karui, env
 	karui, err := own(b.karui, dir)
 	if err != nil {
 		return s, err
 	}
 	s.karui = &program{
 		name: "karui", path: karui, args: []string{"serve", "--config", s.settings}, dir: dir, log: s.log, launch: s.launch,
-		env: append(env, o.Environment...), ready: "http://" + s.admin + "/readyz", surprised: surprised,
+		env: slices.Concat(env, o.Environment), ready: "http://" + s.admin + "/readyz", surprised: surprised,
 	}
 	dog, err := own(b.watchdog, dir)
 	if err != nil {
@@ -94,7 +101,7 @@ func startSystem(ctx context.Context, dir string, b binaries, o Options, files [
 	}
 	s.dog = &program{
 		name: "karui-watchdog", path: dog, args: []string{"run", "--config", watched}, dir: dir, log: s.log, launch: s.launch,
-		env: append(env, s.front.environment()...), surprised: surprised,
+		env: env, surprised: surprised,
 	}
 	if err = s.karui.start(); err != nil {
 		return s, err
@@ -156,7 +163,7 @@ drain: 5s
 admin: { listen: %q }
 log: { access: false }
 edge: { secrets: [%s] }
-ttl: { short: 1s, long: 10s }
+ttl: { short: %v, long: %v, stale: %v }
 first_response: { wait: %s }
 cache:
   memory: 1MiB
@@ -166,11 +173,12 @@ sites:
   - id: %s
     hosts: [www.example.com]
     default: true
+    distribution: { id: %s, role_arn: %q, external_id: %s }
     origins: [{ name: main, urls: [%q] }]
     formats: [%s]
     quality: %d
     query: [v]
-`, s.address, s.admin, secret, wait, s.cache, siteID, s.origin.way.url(), strings.Join(s.formats, ", "), quality))
+`, s.address, s.admin, secret, shortTTL, longTTL, staleTTL, wait, s.cache, siteID, distributionID, s.front.purgeRole, externalID, s.origin.way.url(), strings.Join(s.formats, ", "), quality))
 }
 
 func replaceFile(name, text string) error {

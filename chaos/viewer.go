@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -46,16 +46,22 @@ type viewer struct {
 	history *history
 	browser *browser
 	files   []*original
-	serial  int
+	// changing are the pictures that change.
+	changing []*changing
+	serial   int
 	// recent are targets that this viewer asked for lately.
 	recent []string
 }
 
 func newViewer(id int, seed uint64, base string, check *checker, rec *recorder, h *history, files []*original) *viewer {
-	return &viewer{
+	v := &viewer{
 		id: id, rng: rand.New(rand.NewPCG(seed, uint64(100+id))), client: newClient(base), check: check, rec: rec, history: h,
 		browser: newBrowser(time.Now), files: files,
 	}
+	for _, id := range slices.Sorted(maps.Keys(check.changing)) {
+		v.changing = append(v.changing, check.changing[id])
+	}
+	return v
 }
 
 // run asks until the context ends.
@@ -134,7 +140,17 @@ func (v *viewer) folder() string {
 
 func (v *viewer) file() *original { return v.files[v.rng.IntN(len(v.files))] }
 
-func (v *viewer) warm() string { return v.folder() + v.file().id }
+// warm is a target that everybody knows; one of three, of a picture that changes.
+func (v *viewer) warm() string {
+	if v.rng.IntN(3) > 0 {
+		return v.folder() + v.file().id
+	}
+	target := v.changing[v.rng.IntN(len(v.changing))].path(v.folder())
+	if v.rng.IntN(4) == 0 {
+		target += fmt.Sprintf("?v=%d", v.rng.IntN(3))
+	}
+	return target
+}
 
 // cold is a target that nobody has asked for: by a new query or a new path.
 func (v *viewer) cold() string {
@@ -161,7 +177,7 @@ func (v *viewer) either() string {
 // else with the tags it knows.
 func (v *viewer) browse(ctx context.Context, q request) {
 	if k := v.browser.fresh(q); k != nil {
-		v.reuse(q, k, wrongFormat)
+		v.reuse(q, k, nil, wrongFormat)
 		return
 	}
 	q.tags = v.browser.tags(q)
@@ -174,16 +190,20 @@ func (v *viewer) browse(ctx context.Context, q request) {
 			v.rec.bad(v.id, a, q.path, []finding{{foreignETag, fmt.Sprintf("304 for tag %q, asked with %q", a.header.Get("ETag"), q.tags)}})
 			return
 		}
-		v.reuse(q, k, foreignETag)
+		v.reuse(q, k, a, foreignETag)
 	case got == gotOriginal, got == gotVariant:
 		v.browser.put(q, a.header, a.body)
 	}
 }
 
-// reuse checks what a browser shows out of its own cache. A format that the client
+// reuse checks what a browser shows out of its own cache, without asking or because the
+// answer confirmed it; of the first, nobody knows how old it is. A format that the client
 // does not take has this reason.
-func (v *viewer) reuse(q request, k *kept, blame reason) {
-	a := &answer{request: q, began: time.Now(), ended: time.Now(), status: http.StatusOK, header: k.header, body: k.body}
+func (v *viewer) reuse(q request, k *kept, confirmed *answer, blame reason) {
+	a := &answer{request: q, began: time.Now(), ended: time.Now(), status: http.StatusOK, header: k.header, body: k.body, own: true}
+	if confirmed != nil {
+		a.began, a.ended, a.own = confirmed.began, confirmed.ended, false
+	}
 	var found []finding
 	v.check.checkBody(a, k.header, k.body, func(r reason, format string, args ...any) {
 		if r == wrongFormat {
@@ -206,7 +226,7 @@ func (v *viewer) resume(ctx context.Context, q request) {
 		}
 	}
 	// Within the smallest file of a name: nobody has said yet which one it will be.
-	q.part = fmt.Sprintf("bytes=%d-%d", v.rng.IntN(min(20, len(v.check.files[path.Base(q.path)].body)/4)), 20+v.rng.IntN(500))
+	q.part = fmt.Sprintf("bytes=%d-%d", v.rng.IntN(min(20, v.smallest(q)/4)), 20+v.rng.IntN(500))
 	if known != nil && len(known.body) > 1 && v.rng.IntN(3) > 0 {
 		q.part = fmt.Sprintf("bytes=%d-", 1+v.rng.IntN(len(known.body)-1))
 		q.ifRange = known.header.Get("ETag")
@@ -214,6 +234,15 @@ func (v *viewer) resume(ctx context.Context, q request) {
 	if a, got := v.ask(ctx, q); a != nil && (got == gotOriginal || got == gotVariant) {
 		v.browser.put(q, a.header, a.body)
 	}
+}
+
+// smallest is the length of the smallest original that the request may be about.
+func (v *viewer) smallest(q request) int {
+	least := maxFile
+	for _, file := range v.check.versions(q) {
+		least = min(least, len(file.body))
+	}
+	return least
 }
 
 // maxRepeats is how often a client asks again for what was cut off.

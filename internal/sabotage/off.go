@@ -13,4 +13,6 @@ const (
 	Truncated   = false
 	SetCookie   = false
 	Keep503     = false
+	OldPicture  = false
+	LostPurge   = false
 )

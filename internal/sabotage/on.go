@@ -18,6 +18,10 @@ var (
 	SetCookie = chosen("set-cookie")
 	// Keep503 lets caches keep a 503 for a minute.
 	Keep503 = chosen("keep-503")
+	// OldPicture lets purges miss variants.
+	OldPicture = chosen("old-picture")
+	// LostPurge lets purges hold until the next start only, without saying so.
+	LostPurge = chosen("lost-purge")
 )
 
 func chosen(fault string) bool { return os.Getenv(Variable) == fault }
