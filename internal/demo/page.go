@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"karui/internal/page"
 )
 
 //go:embed assets
@@ -46,14 +48,22 @@ func (d *demo) handler() (http.Handler, error) {
 	mux.HandleFunc("GET /{$}", p.whole)
 	mux.HandleFunc("GET /live", p.live)
 	mux.HandleFunc("GET /image", p.image)
-	for path, kind := range map[string]string{"/style.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8", "/icon.svg": "image/svg+xml"} {
-		body, err := assets.ReadFile("assets" + path)
-		if err != nil {
-			return nil, fmt.Errorf("read the page: %w", err)
-		}
+	style, err := assets.ReadFile("assets/style.css")
+	if err != nil {
+		return nil, fmt.Errorf("read the page: %w", err)
+	}
+	script, err := assets.ReadFile("assets/page.js")
+	if err != nil {
+		return nil, fmt.Errorf("read the page: %w", err)
+	}
+	for path, asset := range map[string]struct{ kind, body string }{
+		"/style.css": {"text/css; charset=utf-8", page.BaseStyle() + string(style)},
+		"/page.js":   {"text/javascript; charset=utf-8", string(script)},
+		"/icon.svg":  {"image/svg+xml", page.Icon()},
+	} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", kind)
-			_, _ = w.Write(body)
+			w.Header().Set("Content-Type", asset.kind)
+			_, _ = io.WriteString(w, asset.body)
 		})
 	}
 	mux.HandleFunc("POST /do/{action}", p.form("#break-it", func(r *http.Request) error { return d.do(action(r.PathValue("action"))) }))

@@ -27,6 +27,19 @@ import (
 //go:embed assets
 var assets embed.FS
 
+//go:embed assets/base.css
+var baseStyle string
+
+//go:embed assets/icon.svg
+var icon string
+
+// BaseStyle is what the style sheet of every page of karui begins with, also of those
+// that look otherwise: the colours, light and dark, and those of good, warn and bad.
+func BaseStyle() string { return baseStyle }
+
+// Icon is karui's, an SVG.
+func Icon() string { return icon }
+
 // Policy is the Content-Security-Policy of all pages: nothing from elsewhere,
 // nothing inline.
 const Policy = "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
@@ -74,6 +87,9 @@ func New(base string, files fs.FS, pattern string, fragments ...string) (*Set, e
 		body, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		if name == "style.css" {
+			body = append([]byte(baseStyle), body...)
 		}
 		s.assets[name] = asset{kind: kind, tag: short(body), body: body}
 	}
