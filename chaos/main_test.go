@@ -142,7 +142,7 @@ func TestSabotageIsFound(t *testing.T) {
 	for _, c := range controls {
 		t.Run(c.sabotage, func(t *testing.T) {
 			r := prove(t, Options{
-				Seed: 5, Duration: time.Minute, Binaries: b, Environment: []string{"KARUI_SABOTAGE=" + c.sabotage},
+				Seed: 5, Duration: 2 * time.Minute, Binaries: b, Environment: []string{"KARUI_SABOTAGE=" + c.sabotage},
 				Faults: c.faults, StopAtFirst: true, Evidence: t.TempDir(),
 			})
 			if r.Good() || r.Broken == 0 || r.Reasons[c.want] == 0 {

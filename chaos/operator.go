@@ -121,11 +121,18 @@ func (o *operator) purge(ctx context.Context, command bool, what order, acknowle
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, purgeLimit)
 	defer cancel()
+	wait := 300 * time.Millisecond
 	for try := 0; ; try++ {
 		var err error
-		if command {
+		if try > 0 {
+			// What karui cannot write down yet need not be done at the edge again and again.
+			err = o.proxyAlone(limited, what)
+		}
+		switch {
+		case err != nil:
+		case command:
 			err = o.byCommand(limited, what)
-		} else {
+		default:
 			err = o.byAPI(limited, what, acknowledged)
 		}
 		if err == nil {
@@ -140,7 +147,8 @@ func (o *operator) purge(ctx context.Context, command bool, what order, acknowle
 		}
 		_, _ = fmt.Fprintf(o.proof.log, "%7.1f s  purge again: %.300v\n", o.proof.history.since(time.Now()), err)
 		o.note(func(n *operations) { n.Repeated++ })
-		pause(limited, 300*time.Millisecond)
+		pause(limited, wait)
+		wait = min(2*wait, 3*time.Second)
 	}
 	now := time.Now()
 	for _, f := range done {
@@ -186,6 +194,18 @@ func complete(p purging.Purge) error {
 		return errors.New(p.Remark)
 	}
 	return nil
+}
+
+// proxyAlone purges and leaves the edge alone.
+func (o *operator) proxyAlone(ctx context.Context, what order) error {
+	client := admin.New("http://"+o.proof.system.admin, "")
+	defer client.Close()
+	var p purging.Purge
+	request := purging.Request{Site: siteID, Prefixes: what.prefixes, Edge: new(bool)}
+	if err := client.Do(ctx, http.MethodPost, "/purge", request, &p); err != nil {
+		return err
+	}
+	return complete(p)
 }
 
 // byAPI purges with the API.

@@ -18,6 +18,7 @@ var habits = []struct{ image, other string }{
 	{"image/webp", "image/png,image/*;q=0.8"},
 	{"image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8", ""},
 	{"image/png,image/svg+xml,image/*;q=0.8,video/*;q=0.8,*/*;q=0.5", "image/webp;q=0,*/*"},
+	{"image/webp,image/avif,image/jxl,image/heic,image/heic-sequence,video/*;q=0.8,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5", "*/*"},
 }
 
 // lighter are the media types that a client may name to get a variant.
