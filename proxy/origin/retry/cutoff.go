@@ -15,13 +15,15 @@ const (
 type CutOff struct{ cut bool }
 
 // Judge takes the tries of the last minute at all places in use, and tells
-// whether retries are off. Too few tries to judge by cut nothing off.
+// whether retries are off. Fewer than CutTries cut nothing off, and take nothing
+// back either: retries begin again when less than CutBelow percent failed, however
+// many those were, or when nothing was tried.
 func (c *CutOff) Judge(lastMinute Counts) bool {
 	failed, tries := 100*lastMinute.Failed(), lastMinute.Tries
 	switch {
-	case tries < CutTries, failed < CutBelow*tries:
+	case tries == 0, failed < CutBelow*tries:
 		c.cut = false
-	case failed > CutAbove*tries:
+	case tries >= CutTries && failed > CutAbove*tries:
 		c.cut = true
 	}
 	return c.cut

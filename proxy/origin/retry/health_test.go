@@ -204,9 +204,18 @@ func TestCutOff(t *testing.T) {
 		{100, 9, false},
 		{100, 20, false},
 		{100, 21, true},
-		{19, 19, false}, // too few to judge by
+		{19, 19, true}, // too few to judge by: it stays
+		{17, 17, true},
+		{1, 1, true},
+		{11, 2, true},
+		{11, 1, false}, // few, and well
+		{19, 19, false},
 		{1000, 1000, true},
-		{0, 0, false},
+		{19, 3, true},
+		{0, 0, false}, // nothing to judge by
+		{5, 5, false},
+		{20, 20, true},
+		{1, 0, false},
 	} {
 		n := s.failed / 3
 		counts := Counts{Tries: s.tries, Unavailable: n, TimedOut: n, Overloaded: s.failed - 2*n}
@@ -214,6 +223,28 @@ func TestCutOff(t *testing.T) {
 			t.Errorf("step %d, %d of %d: %t", i, s.failed, s.tries, got)
 		}
 	}
+}
+
+// While everything fails, however many come, retries that were cut off stay so.
+func TestCutOffDoesNotFlapWhileAllFails(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c CutOff
+		var w Window
+		cut := false
+		now := int64(1000)
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			now += rapid.Int64Range(0, 20).Draw(t, "pause")
+			w.Add(now, rapid.SampledFrom([]Fate{Unavailable, TimedOut, Overloaded}).Draw(t, "fate"))
+			// A place that becomes sick forgets the older part of its minute.
+			if rapid.Bool().Draw(t, "forgets") {
+				w.Keep(now, recent)
+			}
+			was := cut
+			if cut = c.Judge(w.Sum(now, Minute)); was && !cut {
+				t.Fatalf("retries are on again with %+v", w.Sum(now, Minute))
+			}
+		}
+	})
 }
 
 func TestChoose(t *testing.T) {
