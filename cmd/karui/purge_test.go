@@ -53,6 +53,10 @@ func TestPurge(t *testing.T) {
 	if err := os.WriteFile(list, []byte("/from-file/\n\n# a word\nhttps://www.example.com/x.png?v=1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	sjis := filepath.Join(t.TempDir(), "sjis")
+	if err := os.WriteFile(sjis, []byte("/\x8e\xca\x90^/\n/\x95\x5c.gif\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	bad := filepath.Join(t.TempDir(), "bad")
 	if err := os.WriteFile(bad, []byte("/good\nimages/\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -67,7 +71,9 @@ func TestPurge(t *testing.T) {
 		"--site shop /b/* https://x/a": {
 			0, `POST /api/v1/purge {"site":"shop","prefixes":["/a","/b/"],"edge":true}`, " has purged 2 prefixes of site shop\n", "note",
 		},
-		"--site shop /写真": {0, `POST /api/v1/purge {"site":"shop","prefixes":["/%E5%86%99%E7%9C%9F"],"edge":true}`, "has purged", "note"},
+		"--site shop /写真":             {0, `POST /api/v1/purge {"site":"shop","prefixes":["/%E5%86%99%E7%9C%9F"],"edge":true}`, "has purged", "note"},
+		"--site shop /\x8e\xca\x90^/": {0, `POST /api/v1/purge {"site":"shop","prefixes":["/%8E%CA%90^/"],"edge":true}`, "has purged", "note"}, // a terminal in Shift_JIS
+		"--site shop --file " + sjis:  {0, `POST /api/v1/purge {"site":"shop","prefixes":["/%8E%CA%90^/","/%95\\.gif"],"edge":true}`, "has purged 2", "note"},
 		"--site shop --no-edge --exact /a?v=1": {
 			0, `POST /api/v1/purge {"site":"shop","prefixes":["/a?v=1"],"edge":false,"exact":true}`, "has purged", "note",
 		},

@@ -51,12 +51,15 @@ func (c *Call) RequireWhole() error {
 		"use a token without sites in admin.tokens")
 }
 
-// Decode reads the body, one JSON value, into v. Unknown fields are refused. A
-// body that is missing leaves v as it is. A field's tag `example` is what an error
+// Decode reads the body, one JSON value, into v. Unknown fields are refused, and so is
+// text that would not be read as it was sent. A body that is missing leaves v as it is. A field's tag `example` is what an error
 // about the field recommends.
 func (c *Call) Decode(v any) error {
 	if len(c.body) == 0 {
 		return nil
+	}
+	if err := unclear(c.body); err != nil {
+		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(c.body))
 	d.DisallowUnknownFields()
