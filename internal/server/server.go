@@ -90,6 +90,9 @@ type server struct {
 	// quarantined is what the quarantine's file says, nil where it could not be written.
 	quarantined []byte
 	success     *success.Ledger
+	// connections is how many viewers' there may be within the open files, 0 for as
+	// many as are configured.
+	connections int
 	// lines are those of the access log, nil where it is written with all else.
 	lines    *logging.Queue
 	reloaded reloads
@@ -116,6 +119,7 @@ func Run(ctx context.Context, o Options) error {
 	sink := logging.Shared(o.Log)
 	s.log = logging.New(sink, s.level)
 	s.reloaded.note(s.began, nil)
+	s.fitFiles()
 
 	public, err := listen(ctx, "listen", s.config.Listen)
 	if err != nil {
@@ -166,7 +170,7 @@ func (s *server) build() (err error) {
 		}
 	}()
 	s.clients.switches, s.clients.log = origin.NewSwitches(nil), s.log
-	settings, _, err := s.clients.build(s.config)
+	settings, _, err := s.clients.build(s.fitting(s.config))
 	if err != nil {
 		return err
 	}
@@ -244,7 +248,7 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 	if err != nil {
 		return errors.Join(err, public.Close(), private.Close())
 	}
-	limits := s.config.Limits
+	limits := s.fitting(s.config).Limits
 	front := &http.Server{
 		Handler:           s.proxy,
 		ReadHeaderTimeout: limits.HeaderTimeout,
@@ -260,8 +264,8 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 	}
 	back := &http.Server{
 		Handler:           operators(s.config.Admin, s.proxy.Well, s.registry, calls, people, s.purgePage),
-		ReadHeaderTimeout: limits.HeaderTimeout,
-		ReadTimeout:       limits.IdleTimeout,
+		ReadHeaderTimeout: min(limits.HeaderTimeout, operatorsTime),
+		ReadTimeout:       operatorsTime,
 		WriteTimeout:      limits.IdleTimeout,
 		IdleTimeout:       limits.IdleTimeout,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
@@ -275,8 +279,8 @@ func (s *server) serve(ctx context.Context, public, private net.Listener) error 
 			}
 		})
 	}
-	run(front, newListener(public, limits.Connections, limits.IdleTimeout))
-	run(back, private)
+	run(front, newTelling(newListener(public, limits.Connections, limits.IdleTimeout), s.log))
+	run(back, newGate(newTelling(private, s.log), s.log))
 	defer serving.Wait()
 	// It goes on through the drain, which is counted as well.
 	counting, counted := context.WithCancel(context.WithoutCancel(ctx))
@@ -386,7 +390,7 @@ func (s *server) reload() {
 	}
 	next.Listen, next.Admin, next.Cache, next.Convert = s.config.Listen, s.config.Admin, s.config.Cache, s.config.Convert
 	next.Cluster, next.Disk, next.Limits = s.config.Cluster, s.config.Disk, s.config.Limits
-	settings, closeOld, err := s.clients.build(next)
+	settings, closeOld, err := s.clients.build(s.fitting(next))
 	s.reloaded.note(time.Now(), err)
 	if err != nil {
 		s.log.Error("the configuration cannot be used and stays as it was", "error", err)
