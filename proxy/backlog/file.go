@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+
+	"karui/internal/statefile"
 )
 
 const (
@@ -43,7 +45,7 @@ func (j *journal) open(apply func(record)) error {
 	if j.name == "" {
 		return nil
 	}
-	f, err := os.OpenFile(j.name, os.O_RDWR, 0)
+	f, err := statefile.Open(j.name, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -53,9 +55,9 @@ func (j *journal) open(apply func(record)) error {
 	good, err := readJournal(f, apply)
 	if errors.Is(err, ErrForeign) {
 		// Whosever it is, it is not for karui to overwrite.
-		aside := j.name + ".foreign"
+		aside, moved := statefile.MoveAside(j.name, ".foreign")
 		err = fmt.Errorf("%s is %w, and is moved to %s", j.name, err, aside)
-		return errors.Join(err, f.Close(), os.Rename(j.name, aside))
+		return errors.Join(err, f.Close(), moved)
 	}
 	if err == nil || errors.Is(err, errDamaged) {
 		// What follows is written behind the last good record.
@@ -93,14 +95,14 @@ func (j *journal) append(records []byte) error {
 
 // replace puts a whole journal in the place of the one before, at once.
 func (j *journal) replace(whole []byte) error {
+	j.drop() // whatever comes of it: what is written next is the whole again
 	if err := os.MkdirAll(filepath.Dir(j.name), 0o700); err != nil {
 		return fmt.Errorf("write the backlog: %w", err)
 	}
-	j.drop()
 	if err := renameio.WriteFile(j.name, whole, 0o600); err != nil {
 		return fmt.Errorf("write the backlog: %w", err)
 	}
-	f, err := os.OpenFile(j.name, os.O_WRONLY|os.O_APPEND, 0)
+	f, err := statefile.Open(j.name, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return fmt.Errorf("write the backlog: %w", err)
 	}

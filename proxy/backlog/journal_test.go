@@ -257,3 +257,39 @@ func FuzzJournal(f *testing.F) {
 		}
 	})
 }
+
+// A whole journal that could not be written leaves nothing to be written on: what came
+// meanwhile is in no other.
+func TestAJournalThatCouldNotBeReplacedIsWrittenWhole(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	file := filepath.Join(dir, "backlog.journal")
+	now := epoch
+	b := Open(Options{File: file, Limits: small(), Now: func() time.Time { return now }})
+	t.Cleanup(b.Close)
+	b.Ask(key("shop", "/a.jpg"), Missing)
+	flush(t, b)
+	b.fileMu.Lock()
+	b.journal.size = 1 << 40 // as after much that came and went
+	b.fileMu.Unlock()
+	aside := dir + ".aside"
+	if err := errors.Join(os.Rename(dir, aside), os.WriteFile(dir, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	b.Ask(key("shop", "/b.jpg"), Missing)
+	if b.Flush() == nil {
+		t.Fatal("no error")
+	}
+	if err := errors.Join(os.Remove(dir), os.Rename(aside, dir)); err != nil {
+		t.Fatal(err)
+	}
+	b.fileMu.Lock()
+	b.journal.size = 0 // so that it need not be replaced any more
+	b.fileMu.Unlock()
+	now = now.Add(repairAfter)
+	b.Ask(key("shop", "/c.jpg"), Missing)
+	flush(t, b)
+	b.Close()
+	if again, _ := open(t, file, small()); again.Counts()["shop"] != 3 {
+		t.Errorf("after the restart: %s", names(again))
+	}
+}
