@@ -172,10 +172,11 @@ func (h *Handler) enter(w http.ResponseWriter, r *http.Request) {
 }
 
 // leave ends the browser's session. Another site's page cannot: its requests bear
-// no cookie.
+// no cookie, and to those none is given or taken.
 func (h *Handler) leave(w http.ResponseWriter, r *http.Request) {
-	h.sessions.close(r)
 	page.Secure(w.Header())
-	http.SetCookie(w, cookie(r, ""))
+	if h.sessions.close(r) {
+		http.SetCookie(w, cookie(r, ""))
+	}
 	http.Redirect(w, r, Path, http.StatusSeeOther)
 }

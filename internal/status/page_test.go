@@ -232,6 +232,13 @@ func TestSession(t *testing.T) {
 		t.Errorf("after the end: %d", status)
 	}
 	do("POST", Path+"/enter", url.Values{"token": {"right-right-right"}})
+	// Nor sign it out: a browser sends no cookie with such a request, and heeds the answer's.
+	strange := httptest.NewRequestWithContext(t.Context(), "POST", Path+"/leave", nil)
+	answer := httptest.NewRecorder()
+	s.handler(t).ServeHTTP(answer, strange)
+	if h := answer.Header().Get("Set-Cookie"); h != "" {
+		t.Errorf("a request without a session gets %s", h)
+	}
 	if status, body, _ := do("POST", Path+"/leave", nil); status != 401 || signedIn(body) {
 		t.Errorf("after leaving: %d", status)
 	}

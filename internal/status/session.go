@@ -76,13 +76,16 @@ func (s *sessions) of(r *http.Request) *api.Visitor {
 	return one.visitor
 }
 
-// close ends a request's session.
-func (s *sessions) close(r *http.Request) {
-	if c, err := r.Cookie(nameOf(r)); err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.byID, sha256.Sum256([]byte(c.Value)))
+// close ends a request's session, and tells whether the request has named one.
+func (s *sessions) close(r *http.Request) bool {
+	c, err := r.Cookie(nameOf(r))
+	if err != nil {
+		return false
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, sha256.Sum256([]byte(c.Value)))
+	return true
 }
 
 // nameOf gives the cookie's name, which holds the port: browsers tell hosts apart but
