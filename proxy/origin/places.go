@@ -75,6 +75,7 @@ type place struct {
 	turn    atomic.Uint32 // addresses share by turns
 	active  atomic.Int64
 	fates   [retry.Void + 1]atomic.Int64
+	failure atomic.Pointer[string] // why the last try that failed did
 }
 
 // maxActive bounds the requests to one place that are under way, answers that are
@@ -200,6 +201,7 @@ func (p *Places) try(ctx context.Context, at spot, r Request, a allowance, peek 
 	if err != nil {
 		pl.active.Add(-1)
 		fate := fateOf(ctx, err)
+		p.failed(at, fate, why(err))
 		p.record(at, fate)
 		return nil, fate, err
 	}
@@ -208,6 +210,7 @@ func (p *Places) try(ctx context.Context, at spot, r Request, a allowance, peek 
 	fate := retry.Answered
 	if resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable {
 		fate = retry.Overloaded
+		p.failed(at, fate, whyStatus(resp.Status))
 	}
 	if fate == retry.Overloaded || resp.Length == 0 || r.Method == http.MethodHead {
 		b.tell(fate)

@@ -172,6 +172,13 @@ func (p *Places) record(at spot, f retry.Fate) {
 	p.judge(now)
 }
 
+// failed notes why a try failed, where its fate says that it did.
+func (p *Places) failed(at spot, f retry.Fate, why string) {
+	if f != retry.Answered && f != retry.Void {
+		p.places[at.place].failure.Store(&why)
+	}
+}
+
 // moved logs that an address went out of use or came back, and starts the
 // heartbeat that brings it back. The lock is held.
 func (p *Places) moved(at spot, out, back bool) {

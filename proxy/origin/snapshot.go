@@ -43,6 +43,9 @@ type PlaceStatus struct {
 	Unavailable int `json:"unavailable"`
 	TimedOut    int `json:"timed_out"`
 	Overloaded  int `json:"overloaded"`
+	// LastFailure says in a few words why the last of them that failed did; empty if
+	// none failed.
+	LastFailure string `json:"last_failure,omitempty"`
 	// Total has all tries by how they ended.
 	Total map[string]int64 `json:"total"`
 }
@@ -87,6 +90,9 @@ func (p *Places) Status() PlacesStatus {
 			Name: pl.name, Weight: pl.weight, State: StateIn, InUse: s.usable[i], Addresses: len(pl.clients),
 			UnderWay: pl.active.Load(), Tries: c.Tries, Unavailable: c.Unavailable, TimedOut: c.TimedOut, Overloaded: c.Overloaded,
 			Total: make(map[string]int64),
+		}
+		if last := pl.failure.Load(); last != nil && c.Failed() > 0 {
+			status.LastFailure = *last
 		}
 		for a := range pl.clients {
 			if pl.health.AddressOut(a) {

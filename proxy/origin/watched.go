@@ -51,7 +51,9 @@ func (b *watched) first(err error, n int) {
 	case n > 0 || isEnd(err):
 		b.tell(retry.Answered)
 	case err != nil:
-		b.tell(fateOf(b.ctx, err))
+		fate := fateOf(b.ctx, err)
+		b.places.failed(b.at, fate, why(err))
+		b.tell(fate)
 	}
 }
 
