@@ -13,6 +13,7 @@
 //   - Usage(...): 2, with a pointer to the command's help;
 //   - an error that holds a *config.Problem: 2;
 //   - ErrReported: 1, nothing more is printed;
+//   - ErrMisused: 2, nothing more is printed;
 //   - any other error: 1, printed as one line after the program's name.
 package command
 
@@ -41,6 +42,10 @@ const (
 
 // ErrReported is returned by a command that failed and has already said why.
 var ErrReported = errors.New("failed")
+
+// ErrMisused is returned by a command that was called in a wrong way and has already
+// said how.
+var ErrMisused = errors.New("wrong usage")
 
 // twins is how long signals after the first count as the first: timeout(1) and
 // supervisors signal the process and its group.
@@ -151,6 +156,9 @@ func nameStrays(cmd *cobra.Command) {
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		err := check(cmd, args)
+		if own := (misuse{}); errors.As(err, &own) {
+			return err // the command has words of its own for it
+		}
 		if err != nil && check(cmd, nil) == nil && check(cmd, args[:1]) != nil {
 			return Usage("%s takes no argument, but %q is one", cmd.CommandPath(), args[0])
 		}
@@ -168,6 +176,12 @@ func Usage(format string, args ...any) error {
 	return misuse{fmt.Errorf(format, args...)}
 }
 
+// IsUsage tells whether an error, or one that it wraps, is about how a command was called.
+func IsUsage(err error) bool {
+	var wrong misuse
+	return errors.As(err, &wrong) || errors.Is(err, ErrMisused)
+}
+
 // report prints err and returns the exit code that it stands for.
 func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	var (
@@ -181,6 +195,8 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 		return ExitGood
 	case errors.Is(err, ErrReported):
 		return ExitFailed
+	case errors.Is(err, ErrMisused):
+		return ExitUsage
 	case errors.As(err, &problem):
 		_, _ = fmt.Fprintf(stderr, "%s\n", err)
 		return ExitUsage

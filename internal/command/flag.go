@@ -14,6 +14,7 @@ import (
 // forms says how the values of a flag are written, by the type that it has.
 var forms = map[string]string{
 	"duration": "a number with a unit, such as 300ms, 5s or 1h30m",
+	"time":     "a number with a unit, such as 90m, 6h or 3d",
 	"int":      "a whole number, such as 3",
 	"intSlice": "whole numbers with commas between, such as 1,2,3",
 	"bool":     "true or false",
@@ -44,7 +45,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return err
 	}
 	hint := ""
-	if _, missing := time.ParseDuration(value + "s"); flag.Value.Type() == "duration" && missing == nil {
+	if _, missing := time.ParseDuration(value + "s"); (flag.Value.Type() == "duration" || flag.Value.Type() == "time") && missing == nil {
 		hint = fmt.Sprintf(": for seconds, write %ss", value)
 	}
 	return Usage("--%s is %q, but it must be %s%s", flag.Name, value, form, hint)

@@ -13,6 +13,8 @@ import (
 func TestFlagsSayWhatTheyTake(t *testing.T) {
 	for line, want := range map[string]string{
 		"--wait 5":       `program: --wait is "5", but it must be a number with a unit, such as 300ms, 5s or 1h30m: for seconds, write 5s`,
+		"--for soon":     `program: --for is "soon", but it must be a number with a unit, such as 90m, 6h or 3d`,
+		"--for 3":        `program: --for is "3", but it must be a number with a unit, such as 90m, 6h or 3d: for seconds, write 3s`,
 		"--wait soon":    `program: --wait is "soon", but it must be a number with a unit, such as 300ms, 5s or 1h30m`,
 		"-n many":        `program: --number is "many", but it must be a whole number, such as 3`,
 		"--number=1e99":  `program: --number is "1e99", but it must be a whole number, such as 3`,
@@ -27,6 +29,7 @@ func TestFlagsSayWhatTheyTake(t *testing.T) {
 		root := Group(&cobra.Command{Use: "program"})
 		try := &cobra.Command{Use: "try", RunE: func(*cobra.Command, []string) error { return nil }}
 		try.Flags().Duration("wait", time.Second, "")
+		try.Flags().Var(new(Duration), "for", "")
 		try.Flags().IntP("number", "n", 1, "")
 		try.Flags().IntSlice("levels", nil, "")
 		try.Flags().Bool("loud", false, "")
