@@ -242,6 +242,14 @@ func purgeAt(t *testing.T, scene purgeScene, volumes int, sweep bool, step int) 
 	}
 	miss("after a restart when it is forgotten")
 	f.only(0)
+	for i, v := range f.c.volumes {
+		v.mu.Lock()
+		reserved := v.reserved
+		v.mu.Unlock()
+		if reserved != 0 {
+			t.Fatalf("step %d: volume %d counts %d bytes for what is not there", step, i, reserved)
+		}
+	}
 	if err := f.put(1, 300); err != nil {
 		t.Fatalf("step %d: %v", step, err)
 	}

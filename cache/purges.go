@@ -137,7 +137,8 @@ func (p *purges) bound(now time.Time) {
 		kept := map[purgeID]bool{}
 		for _, one := range purge.Limit(list, maxPurges*9/10) {
 			kept[idOf(one)] = true
-			if old := p.list[idOf(one)]; old == nil || !old.At.Equal(one.At) {
+			// Another of the two lists may have the like of it, with a later time.
+			if old := p.list[idOf(one)]; old == nil || old.At.Before(one.At) {
 				p.list[idOf(one)] = &remembered{Purge: one, noted: now, swept: map[*volume]int{}}
 			}
 		}
@@ -176,7 +177,7 @@ func (c *Cache) Purge(site string, prefixes []string, at time.Time) error {
 	list := make([]purge.Purge, len(prefixes))
 	var errs []error
 	for i, prefix := range prefixes {
-		list[i] = purge.Purge{Site: site, Prefix: prefix[:min(len(prefix), purge.MaxPrefix)], At: at}
+		list[i] = purge.Purge{Site: site, Prefix: purge.Clean(prefix), At: at}
 		errs = append(errs, list[i].Check(), Meta{FetchStart: at}.check())
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -445,6 +445,32 @@ func TestSweptVolumeThatFailed(t *testing.T) {
 	}
 }
 
+// What waits for a volume that is not configured, and has become too much, does not
+// take the place of a later purge.
+func TestTooManyThatWait(t *testing.T) {
+	now := at(100)
+	p := newPurges(func() time.Time { return now })
+	for i := range maxPurges + 1 {
+		one := purge.Purge{Site: "s", Prefix: fmt.Sprintf("/images/%d", i), At: at(1)}
+		p.list[idOf(one)] = &remembered{Purge: one, noted: at(1), swept: map[*volume]int{}}
+	}
+	now = now.Add(2 * PurgeHold)
+	later := now.Add(-time.Second)
+	p.add([]purge.Purge{{Site: "s", Prefix: "/images/", At: later}})
+	for i := range maxPurges + 1 { // so much that another volume's book says
+		one := purge.Purge{Site: "s", Prefix: fmt.Sprintf("/images/%d", i), At: at(1)}
+		p.list[idOf(one)] = &remembered{Purge: one, noted: at(1), swept: map[*volume]int{}}
+	}
+	p.bound(now)
+	p.refresh()
+	if !p.set.Load().Hits("s", "/images/x", later) {
+		t.Error("a purge is lost to an earlier one")
+	}
+	if n := len(p.list); n > maxPurges {
+		t.Errorf("%d purges are remembered", n)
+	}
+}
+
 // A folder that cannot be read has not been swept.
 func TestSweepOfAnUnreadableFolder(t *testing.T) {
 	f := newFarm(t, 1)

@@ -257,6 +257,9 @@ func (v *volume) commit(d *draft, temporary string, info fs.FileInfo, reserved i
 	if v.purges.hit(&d.key, &d.meta) {
 		// The purge came while the file got its name, and the sweep may have been here.
 		v.displace(d.hash, toNano(d.meta.FetchStart))
+		v.mu.Lock()
+		v.reserved += reserved // as it was, for write to release
+		v.mu.Unlock()
 		return 0, errPurged
 	}
 	return version, nil

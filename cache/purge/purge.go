@@ -19,33 +19,26 @@ const MaxPrefix = 1024
 type Purge struct {
 	// Site is the site's id.
 	Site string
-	// Prefix is the beginning of paths; it begins with a slash and has no query.
+	// Prefix is the beginning of paths; it begins with a slash. See Clean.
 	Prefix string
 	// At is when the purge was asked for.
 	At time.Time
 }
 
-// Parse gives the prefix that somebody means: a path, or a URL of which only the path
-// counts. A query, a fragment and a star at the end are left out. The error says what
-// is wrong with it.
-func Parse(text string) (prefix string, err error) {
-	prefix = strings.TrimSpace(text)
-	if scheme, rest, found := strings.Cut(prefix, "://"); found && !strings.ContainsAny(scheme, "/?#") {
-		begin := strings.IndexAny(rest, "/?#")
-		if begin < 0 || rest[begin] != '/' {
-			prefix = "/"
-		} else {
-			prefix = rest[begin:]
-		}
+// Clean gives a prefix in the form that is compared: without a query, which no path
+// has, and no longer than MaxPrefix. One that is longer is cut, where it is all plain,
+// anywhere, else at the end of a folder: within a character or an escape, what is left
+// would no longer hit the same path in other spellings.
+func Clean(prefix string) string {
+	prefix, _, _ = strings.Cut(prefix, "?")
+	if len(prefix) <= MaxPrefix {
+		return prefix
 	}
-	if end := strings.IndexAny(prefix, "?#"); end >= 0 {
-		prefix = prefix[:end]
+	kept := prefix[:MaxPrefix]
+	if ascii(prefix) && !strings.Contains(prefix, "%") {
+		return kept
 	}
-	prefix = strings.TrimRight(prefix, "*")
-	if !strings.HasPrefix(prefix, "/") {
-		return "", fmt.Errorf("prefix is %q, want a path that begins with a slash, such as /images/, or a URL", text)
-	}
-	return bounded(prefix), nil
+	return kept[:strings.LastIndexByte(kept, '/')+1]
 }
 
 // Check tells what keeps a purge from being remembered.
@@ -58,6 +51,3 @@ func (p Purge) Check() error {
 	}
 	return nil
 }
-
-// bounded cuts a prefix that is too long.
-func bounded(prefix string) string { return prefix[:min(len(prefix), MaxPrefix)] }

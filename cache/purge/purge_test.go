@@ -169,24 +169,45 @@ func FuzzRawPrefix(f *testing.F) {
 	})
 }
 
-func TestParse(t *testing.T) {
+func TestClean(t *testing.T) {
+	long := "/img/" + strings.Repeat("a", 2000)
+	kana := "/img/" + strings.Repeat("%E3%81%8B", 200)
 	for text, want := range map[string]string{
-		"/img/":                                 "/img/",
-		" /img/* ":                              "/img/",
-		"/a.jpg?v=2":                            "/a.jpg",
-		"https://www.example.com/img/a.jpg?x#y": "/img/a.jpg",
-		"https://www.example.com":               "/",
-		"https://www.example.com?x":             "/",
-		"/写真/":                                  "/写真/",
-		"/a/http://b/":                          "/a/http://b/",
-		"img/":                                  "",
-		"":                                      "",
-		"?x":                                    "",
-		"/" + strings.Repeat("a", 2000):         "/" + strings.Repeat("a", MaxPrefix-1),
+		"/img/": "/img/", "/a.jpg?v=2": "/a.jpg", "/?": "/", "/a%3Fb": "/a%3Fb", long: long[:MaxPrefix],
+		kana: "/img/", "/img/か" + long[4:]: "/img/か/", "/" + kana[5:]: "/",
 	} {
-		got, err := Parse(text)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
+		if got := Clean(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A cache keeps paths without their query, so a purge that names one hits the path.
+func TestPurgeWithAQuery(t *testing.T) {
+	set := NewSet([]Purge{{"s", "/a.jpg?v=2", noon}})
+	if !set.Hits("s", "/a.jpg", noon) || set.Hits("s", "/b.jpg", noon) {
+		t.Error("/a.jpg?v=2 does not hit /a.jpg, or more than that")
+	}
+}
+
+// What is too long hits the same path in whatever spelling browsers send it.
+func TestLongPrefixInOtherSpellings(t *testing.T) {
+	plain := "/img/" + strings.Repeat("写真が", 60) + "/a.jpg"
+	var escaped strings.Builder
+	for _, b := range []byte(plain) {
+		if b < 0x80 {
+			escaped.WriteByte(b)
+		} else {
+			fmt.Fprintf(&escaped, "%%%02X", b)
+		}
+	}
+	for extra := range 12 { // wherever the cut falls
+		lead := "/" + strings.Repeat("x", extra)
+		set := NewSet([]Purge{{"s", lead + escaped.String(), noon}})
+		for _, path := range []string{lead + plain, lead + escaped.String(), lead + strings.ToLower(escaped.String()), lead + norm.NFD.String(plain)} {
+			if !set.Hits("s", path, noon) {
+				t.Errorf("%d: a prefix of %d bytes does not hit %.60q", extra, len(lead)+escaped.Len(), path)
+			}
 		}
 	}
 }

@@ -18,7 +18,7 @@ func spellings(prefix string) []string {
 			list = append(list, s)
 		}
 	}
-	prefix = bounded(prefix)
+	prefix = Clean(prefix)
 	add(prefix)
 	decoded := decode(prefix)
 	add(decoded)
