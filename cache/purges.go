@@ -198,6 +198,12 @@ func (c *Cache) Purge(site string, prefixes []string, at time.Time) error {
 	return nil
 }
 
+// Purged tells whether any purge that is remembered hits a site's path, for something
+// fetched at whatever time before it. Purges are remembered for PurgeHold at least.
+func (c *Cache) Purged(site, path string) bool {
+	return c.purges.set.Load().Hits(site, path, time.Unix(0, 0))
+}
+
 // PurgeState is a purge that is remembered, and how far the removal of what it hits
 // has got.
 type PurgeState struct {

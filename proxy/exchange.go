@@ -19,10 +19,12 @@ import (
 type exchange struct {
 	p *Proxy
 	// set is the configuration that the request began with and ends with.
-	set    *settings
-	w      http.ResponseWriter
-	r      *http.Request
-	start  time.Time
+	set   *settings
+	w     http.ResponseWriter
+	r     *http.Request
+	start time.Time
+	// purges is how many there had been when the request began.
+	purges uint64
 	site   *site
 	target rules.Target
 	// timing is how long the first byte takes, for one that is or may be a hit.
@@ -187,6 +189,9 @@ func (l *fieldLines) of(value string) []string {
 
 // head sends the status and the fields.
 func (x *exchange) head(status int) {
+	if x.overtaken() {
+		forbidKeeping(x.w.Header())
+	}
 	x.begin(status)
 	x.w.WriteHeader(status)
 }

@@ -16,7 +16,8 @@
 //   - Whoever asks after a purge has returned gets nothing that was fetched before it,
 //     in no form and by no way: not from the cache, a fetch or a conversion under way, or
 //     an origin's word that nothing has changed, which is not asked for; and what is
-//     under way is not stored. It holds over a restart if the purge says so.
+//     under way is not stored, nor may an edge store it, if its head leaves later. It
+//     holds over a restart if the purge says so.
 //
 // Not guaranteed: that a viewer gets a variant. Conversion is a favour, and no
 // viewer waits for it longer than first_response.wait.
@@ -63,7 +64,9 @@ type Proxy struct {
 	strain
 	postponed func(cache.Key, backlog.Ask)
 	purged    func(match func(cache.Key) bool)
-	unwatch   func() // ends watch and waits for it
+	// purges counts those that have been made.
+	purges  atomic.Uint64
+	unwatch func() // ends watch and waits for it
 }
 
 // Options are the parts that a Proxy is made of.
@@ -182,7 +185,7 @@ func (p *Proxy) Close() {
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{p: p, set: p.set.Load(), w: w, r: r, start: time.Now()}
+	x := &exchange{p: p, set: p.set.Load(), w: w, r: r, start: time.Now(), purges: p.purges.Load()}
 	p.metrics.active.Inc()
 	defer p.metrics.active.Dec()
 	defer x.finish()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"karui/cache"
@@ -15,6 +16,9 @@ import (
 // query. Whoever asks after it has returned gets what the origin has by then, asked
 // without conditions. What was fetched before, and is still on its way, being converted
 // or waiting to be written, goes to the viewers who asked before, and is not stored.
+//
+// The head of an answer to them that leaves after the purge has returned says no-store,
+// so that an edge which is purged next does not keep it either.
 //
 // For [purge.Margin] after it nothing under the prefixes is stored at all, since the
 // clocks of the machines of a cluster differ; viewers get what the origin has.
@@ -34,6 +38,7 @@ func (p *Proxy) Purge(_ context.Context, site string, prefixes []string) (remark
 		return "", err
 	}
 	p.forgetPurged(site, prefixes, at)
+	p.purges.Add(1)
 	p.metrics.purges.WithLabelValues(site).Add(float64(len(prefixes)))
 	return remark, nil
 }
@@ -56,4 +61,23 @@ func (p *Proxy) forgetPurged(site string, prefixes []string, at time.Time) {
 	if p.purged != nil {
 		p.purged(match)
 	}
+}
+
+// overtaken tells whether a purge of what is answered has come since the request began,
+// so that the answer may be of before. It asks for any purge that is remembered, which
+// only ever costs an edge one more request.
+func (x *exchange) overtaken() bool {
+	return x.site != nil && x.p.purges.Load() != x.purges && x.p.store.Purged(x.site.config.ID, x.target.Path)
+}
+
+// lifetimes are the fields that tell caches how long to keep an answer. The last two
+// are for some of them alone, and go before Cache-Control there.
+var lifetimes = []string{"Cache-Control", "Expires", "Surrogate-Control", "Cdn-Cache-Control"}
+
+// forbidKeeping lets no cache keep the answer.
+func forbidKeeping(h http.Header) {
+	for _, name := range lifetimes {
+		delete(h, name)
+	}
+	h["Cache-Control"] = []string{"no-store"}
 }

@@ -38,6 +38,7 @@ type stage struct {
 
 	mu      sync.Mutex
 	free    bool   // nothing stops
+	purged  bool   // this run's purge has returned
 	waiting []turn // steps that wait, oldest first
 	pieces  map[string]*piece
 }
@@ -182,7 +183,9 @@ func (s *stage) close() {
 
 // viewer is one request.
 type viewer struct {
+	s      *stage
 	late   bool // it began after the purge
+	passed bool // its head was sent after the purge
 	accept string
 	*httptest.ResponseRecorder
 	done chan struct{}
@@ -191,7 +194,7 @@ type viewer struct {
 var accepts = []string{"image/webp,*/*", "image/avif,image/webp,*/*", "*/*"}
 
 func (s *stage) view(folder, accept string, late bool) *viewer {
-	v := &viewer{late: late, accept: accept, ResponseRecorder: httptest.NewRecorder(), done: make(chan struct{})}
+	v := &viewer{s: s, late: late, accept: accept, ResponseRecorder: httptest.NewRecorder(), done: make(chan struct{})}
 	r := httptest.NewRequest(http.MethodGet, "/"+folder+"/a.jpg", nil)
 	r.Header.Set("Accept", accept)
 	go func() {
@@ -204,6 +207,14 @@ func (s *stage) view(folder, accept string, late bool) *viewer {
 		s.proxy.ServeHTTP(v, r)
 	}()
 	return v
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (v *viewer) WriteHeader(status int) {
+	v.s.mu.Lock()
+	v.passed = v.s.purged
+	v.s.mu.Unlock()
+	v.ResponseRecorder.WriteHeader(status)
 }
 
 // check looks at what the viewer got: of whose bytes it is.
@@ -228,6 +239,8 @@ func (v *viewer) check(t *testing.T, p *piece, order string) {
 		t.Fatalf("%s: a viewer of %s got %d %.60q", order, v.accept, v.Code, v.Body.String())
 	case whose == "old" && v.late:
 		t.Fatalf("%s: a viewer of %s who asked after the purge got the old picture: %v, X-Karui %s", order, v.accept, v.Code, v.Header().Get(didHeader))
+	case whose == "old" && v.passed && v.Header().Get("Cache-Control") != "no-store":
+		t.Fatalf("%s: an edge may keep the old picture, whose head was sent after the purge: %s, X-Karui %s", order, v.Header().Get("Cache-Control"), v.Header().Get(didHeader))
 	}
 }
 
@@ -301,6 +314,7 @@ func (s *stage) perform(p play, run int, random *rand.Rand) (orders []string) {
 	}
 	p.before(s, parts)
 	s.setFree(false)
+	s.setPurged(false)
 	purged, passed := false, 0
 	for s.act(parts, &purged, &passed, random) {
 		synctest.Wait()
@@ -335,6 +349,12 @@ func (s *stage) setFree(free bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free = free
+}
+
+func (s *stage) setPurged(purged bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.purged = purged
 }
 
 // act does one of all the things that can happen; false if nothing can.
@@ -389,6 +409,7 @@ func (s *stage) act(parts []*part, purged *bool, passed *int, random *rand.Rand)
 				s.t.Fatal(err)
 			}
 			*purged = true
+			s.setPurged(true)
 		})
 	}
 	if *passed < 3 {

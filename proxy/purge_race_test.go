@@ -145,3 +145,46 @@ func TestPurgeEndsRests(t *testing.T) {
 		t.Error("what was not purged is tried again")
 	}
 }
+
+// What began before a purge and whose head leaves after it goes to its viewer, and no
+// edge may keep it: not a picture, nor what passes through with the origin's own fields.
+func TestNoEdgeKeepsWhatAPurgeOvertook(t *testing.T) {
+	r := newRig(t)
+	for _, path := range []string{"/a/1.jpg", "/a/1.css", "/b/1.css", "/a/404.jpg"} {
+		came, gate := make(chan struct{}), make(chan struct{})
+		first := sync.OnceFunc(func() { close(came) })
+		r.origin.SetFunc(path, func(origintest.Request) origintest.Answer {
+			first()
+			<-gate
+			fields := []origintest.Field{field("Cache-Control", "max-age=86400"), field("Expires", "Thu, 01 Dec 2033 16:00:00 GMT"), field("CDN-Cache-Control", "max-age=9")}
+			switch {
+			case strings.HasSuffix(path, "404.jpg"):
+				return origintest.Text(404, "text/plain", "no", fields...)
+			case strings.HasSuffix(path, ".css"):
+				return origintest.Image("text/css", []byte("a{}"), fields...)
+			}
+			return jpegAnswer(photo(t, 16, 1), fields...)
+		})
+		answered := make(chan *answer)
+		go func() { answered <- r.get(path, takesJPEG) }()
+		<-came
+		if _, err := r.proxy.Purge(t.Context(), "shop", []string{"/a/"}); err != nil {
+			t.Fatal(err)
+		}
+		close(gate)
+		got := <-answered
+		kept := strings.Contains(got.Header.Get("Cache-Control"), "max-age")
+		if path == "/b/1.css" {
+			if !kept {
+				t.Errorf("%s was not purged: %v", path, got.Header)
+			}
+			continue
+		}
+		if kept || got.Header.Get("Cache-Control") != "no-store" || got.Header.Get("Expires") != "" || got.Header.Get("CDN-Cache-Control") != "" {
+			t.Errorf("%s: %v", path, got.Header)
+		}
+		if again := r.get(path, takesJPEG); !strings.Contains(again.Header.Get("Cache-Control"), "max-age") {
+			t.Errorf("%s, asked for after the purge: %v", path, again.Header)
+		}
+	}
+}
