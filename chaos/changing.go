@@ -48,6 +48,9 @@ type purgeMark struct {
 	// Requests that begin after at must not get a version with a number below.
 	at    time.Time
 	below int
+	// direct is whether that holds only for those that ask karui itself, since the edge
+	// has not been purged yet.
+	direct bool
 }
 
 const (
@@ -205,23 +208,25 @@ func (c *changing) since(now time.Time) time.Duration {
 	return time.Hour
 }
 
-// purging is called before a purge is asked for, and done when it is complete.
-func (c *changing) purging() (done func(at time.Time)) {
+// purging is called before a purge is asked for, and done when karui has purged
+// (direct), and when the purge is complete.
+func (c *changing) purging() (done func(at time.Time, direct bool)) {
 	below := c.present().number
-	return func(at time.Time) {
+	return func(at time.Time, direct bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.purged = append(c.purged, purgeMark{at, below})
+		c.purged = append(c.purged, purgeMark{at, below, direct})
 	}
 }
 
 // tooOld says why a request that began at a time must not get a version, "" if it may.
-// aged is whether that is for its age alone, without a purge.
-func (c *changing) tooOld(v *version, began time.Time) (why string, aged bool) {
+// Direct ones ask karui itself. aged is whether that is for its age alone, without a
+// purge.
+func (c *changing) tooOld(v *version, began time.Time, direct bool) (why string, aged bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.purged {
-		if v.number < p.below && began.After(p.at) {
+		if v.number < p.below && began.After(p.at) && (direct || !p.direct) {
 			return fmt.Sprintf("version %d, asked for %v after a purge of all below %d was complete", v.number, began.Sub(p.at).Round(time.Millisecond), p.below), false
 		}
 	}

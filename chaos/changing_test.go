@@ -64,18 +64,24 @@ func TestOldVersions(t *testing.T) {
 	for _, c := range list {
 		old, present := c.versions[0], c.versions[1]
 		for after, want := range map[time.Duration]bool{-time.Second: false, c.keeps: false, c.keeps + time.Second: true} {
-			if why, aged := c.tooOld(old, replaced.Add(after)); (why != "") != want || aged != want {
+			if why, aged := c.tooOld(old, replaced.Add(after), true); (why != "") != want || aged != want {
 				t.Errorf("%s: %v after the change: %q", c.id, after, why)
 			}
 		}
 		purged := replaced.Add(time.Second)
-		c.purging()(purged)
+		c.purging()(purged.Add(-time.Second/2), true)
+		for direct, want := range map[bool]bool{false: false, true: true} { // the edge is still to come
+			if why, aged := c.tooOld(old, purged.Add(-time.Second/4), direct); (why != "") != want || aged {
+				t.Errorf("%s: asked for directly %v: %q", c.id, direct, why)
+			}
+		}
+		c.purging()(purged, false)
 		for after, want := range map[time.Duration]bool{-time.Millisecond: false, 0: false, time.Millisecond: true} {
-			if why, aged := c.tooOld(old, purged.Add(after)); (why != "") != want || aged {
+			if why, aged := c.tooOld(old, purged.Add(after), false); (why != "") != want || aged {
 				t.Errorf("%s: %v after the purge: %q", c.id, after, why)
 			}
 		}
-		if why, _ := c.tooOld(present, purged.Add(time.Hour)); why != "" {
+		if why, _ := c.tooOld(present, purged.Add(time.Hour), true); why != "" {
 			t.Errorf("%s: the present version: %q", c.id, why)
 		}
 		// A purge that was asked for before a change says nothing about it.
@@ -83,8 +89,8 @@ func TestOldVersions(t *testing.T) {
 		if err := c.change(); err != nil {
 			t.Fatal(err)
 		}
-		done(time.Now().Add(-time.Second))
-		if why, _ := c.tooOld(present, time.Now()); why != "" {
+		done(time.Now().Add(-time.Second), false)
+		if why, _ := c.tooOld(present, time.Now(), true); why != "" {
 			t.Errorf("%s: changed while it was purged: %q", c.id, why)
 		}
 	}
@@ -153,7 +159,7 @@ func TestOldPicturesAreFound(t *testing.T) {
 			}
 		}
 		if !late {
-			turning.purged = append(turning.purged, purgeMark{purged, 1})
+			turning.purged = append(turning.purged, purgeMark{purged, 1, false})
 		}
 	}
 }
@@ -178,7 +184,7 @@ func TestAnOutageExcusesAge(t *testing.T) {
 	if !look() {
 		t.Error("an outage does not excuse age")
 	}
-	turning.purging()(time.Now().Add(-time.Second))
+	turning.purging()(time.Now().Add(-time.Second), false)
 	if look() {
 		t.Error("an outage excuses a picture that was purged")
 	}

@@ -191,7 +191,7 @@ func (c *checker) checkAge(a *answer, may []*version, say func(reason, string, .
 	}
 	first := ""
 	for _, v := range may {
-		why, aged := ch.tooOld(v, a.began)
+		why, aged := ch.tooOld(v, a.began, a.request.direct)
 		if why == "" || aged && c.nobodyThere(a.began, a.ended) {
 			return
 		}

@@ -31,6 +31,8 @@ type request struct {
 	ifRange string
 	// slow is how long the client pauses after each piece of the body.
 	slow time.Duration
+	// direct is whether it goes to karui itself, as one of the edge.
+	direct bool
 	// missing is whether there is no such file, private whether the answer is one visitor's.
 	missing, private bool
 }
@@ -38,6 +40,10 @@ type request struct {
 // header is what the request says besides its target.
 func (q request) header() http.Header {
 	h := http.Header{"User-Agent": {"karui-chaos"}}
+	if q.direct {
+		h.Set("X-Karui-Key", secret)
+		h.Set("X-Routing", siteID)
+	}
 	if q.accept != "" {
 		h.Set("Accept", q.accept)
 	}

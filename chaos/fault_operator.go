@@ -24,9 +24,9 @@ func operatorFaults() []fault {
 				o := p.operator
 				c := o.turning[changed%len(o.turning)]
 				o.change(c)
-				what := order{[]*changing{c}, []string{c.path(nearPath), c.path(farPrefix)}}
+				what := orderOf(c)
 				if all {
-					what = order{o.turning, []string{nearPath + turningFolder, farPrefix + turningFolder}}
+					what = newOrder(o.turning, nearPath+turningFolder, farPrefix+turningFolder)
 				}
 				o.purge(ctx, false, what, func() error {
 					p.killProxy()
@@ -46,7 +46,7 @@ func operatorFaults() []fault {
 				allow := time.AfterFunc(hold, func() { control.Allow(role, create) })
 				defer allow.Stop()
 				defer control.Allow(role, create)
-				o.purge(ctx, true, order{[]*changing{c}, []string{c.path(nearPath), c.path(farPrefix)}}, nil)
+				o.purge(ctx, true, orderOf(c), nil)
 				return nil
 			}}
 		}},

@@ -39,6 +39,8 @@ type operations struct {
 	Repeated int `json:"repeated"`
 	// Killed are purges after whose acknowledgement karui was killed at once.
 	Killed int `json:"killed_after"`
+	// Looks are answers of karui itself right after it said that it had purged.
+	Looks int `json:"looks"`
 	// Longest is how long the slowest took until it was complete, in seconds.
 	Longest float64 `json:"longest_s"`
 	// Postponed is the most that was in the backlog at the end of a time at defer.
@@ -96,16 +98,31 @@ func (o *operator) change(c *changing) {
 // choose says what is purged: one picture in both folders of the site, or both folders.
 func (o *operator) choose(rng *rand.Rand) order {
 	if rng.IntN(3) == 0 {
-		return order{o.turning, []string{"https://www.example.com" + nearPath + turningFolder, farPrefix + turningFolder + "*"}}
+		return newOrder(o.turning, "https://www.example.com"+nearPath+turningFolder, farPrefix+turningFolder+"*")
 	}
-	c := o.turning[rng.IntN(len(o.turning))]
-	return order{[]*changing{c}, []string{c.path(nearPath), c.path(farPrefix)}}
+	return orderOf(o.turning[rng.IntN(len(o.turning))])
 }
 
 // order is what a purge is about.
 type order struct {
 	pictures []*changing
 	prefixes []string
+	// done are told when it is done, for each picture.
+	done []func(at time.Time, direct bool)
+}
+
+func newOrder(pictures []*changing, prefixes ...string) order {
+	return order{pictures, prefixes, make([]func(time.Time, bool), len(pictures))}
+}
+
+// orderOf is about one picture, in both folders of the site.
+func orderOf(c *changing) order { return newOrder([]*changing{c}, c.path(nearPath), c.path(farPrefix)) }
+
+// note says that karui has purged (direct), or that all is complete.
+func (w order) note(at time.Time, direct bool) {
+	for _, done := range w.done {
+		done(at, direct)
+	}
 }
 
 // purgeLimit is how long a purge may take with all that is done to karui meanwhile.
@@ -114,9 +131,8 @@ const purgeLimit = 3 * time.Minute
 // purge purges, again and again until it is complete. Acknowledged, unless it is nil, is
 // called when karui says that it has purged and the edge is still to come.
 func (o *operator) purge(ctx context.Context, command bool, what order, acknowledged func() error) {
-	var done []func(time.Time)
-	for _, c := range what.pictures {
-		done = append(done, c.purging())
+	for i, c := range what.pictures {
+		what.done[i] = c.purging()
 	}
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, purgeLimit)
@@ -151,9 +167,7 @@ func (o *operator) purge(ctx context.Context, command bool, what order, acknowle
 		wait = min(2*wait, 3*time.Second)
 	}
 	now := time.Now()
-	for _, f := range done {
-		f(now)
-	}
+	what.note(now, false)
 	o.note(func(n *operations) {
 		n.Purges++
 		n.Longest = max(n.Longest, now.Sub(began).Seconds())
@@ -219,11 +233,14 @@ func (o *operator) byAPI(ctx context.Context, what order, acknowledged func() er
 	if p.Remark != "" {
 		return errors.New(p.Remark)
 	}
+	what.note(time.Now(), true)
+	o.look(ctx, what)
 	if acknowledged != nil {
 		o.note(func(n *operations) { n.Killed++ })
 		if err := acknowledged(); err != nil {
 			return err
 		}
+		o.look(ctx, what)
 	}
 	for p.State == purging.Running {
 		if !pause(ctx, 200*time.Millisecond) {
@@ -237,3 +254,33 @@ func (o *operator) byAPI(ctx context.Context, what order, acknowledged func() er
 	}
 	return complete(p)
 }
+
+// mostLooks bounds how many pictures are looked at after a purge.
+const mostLooks = 3
+
+// look asks karui itself for what it has just purged, before the edge has been. What it
+// does not answer well is the edge's to cope with.
+func (o *operator) look(ctx context.Context, what order) {
+	p := o.proof
+	direct := newClient("http://" + p.system.address)
+	defer direct.close()
+	for _, c := range what.pictures[:min(len(what.pictures), mostLooks)] {
+		for _, accept := range []string{"image/" + p.options.Formats[0], "*/*"} {
+			target := c.path(nearPath)
+			q := request{method: http.MethodGet, path: target, target: target, accept: accept, takes: takenBy(accept), direct: true}
+			a := direct.do(ctx, q)
+			if a.err != nil || a.status != http.StatusOK {
+				continue
+			}
+			got, found := p.check.check(a)
+			p.rec.answered(a, got)
+			o.note(func(n *operations) { n.Looks++ })
+			if len(found) > 0 {
+				p.rec.bad(operatorID, a, q.path, found)
+			}
+		}
+	}
+}
+
+// operatorID stands for the operator where a client is named.
+const operatorID = -2

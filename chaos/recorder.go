@@ -98,6 +98,9 @@ func (q request) kindOf() string {
 // wayOf names the way on which an answer came.
 func wayOf(a *answer) string {
 	at, _, _ := strings.Cut(a.header.Get("X-Cache"), " ")
+	if a.request.direct {
+		at = "not asked"
+	}
 	from := "origin"
 	if did := a.header.Get("X-Karui"); did != "" {
 		from = "karui " + did
