@@ -275,7 +275,6 @@ func quarantineChanges(before, after *Facts) []Event {
 }
 
 func placeChanges(before, after *Facts) []Event {
-	type placeName struct{ site, name string }
 	was := map[placeName]origin.State{}
 	retries := map[string]string{}
 	for _, p := range before.Places {
@@ -287,8 +286,13 @@ func placeChanges(before, after *Facts) []Event {
 	var events []Event
 	for _, p := range after.Places {
 		for _, one := range p.Places {
-			state, known := was[placeName{p.Site, one.Name}]
-			if !known || state == one.State {
+			name := placeName{p.Site, one.Name}
+			state, known := was[name]
+			if !known {
+				continue
+			}
+			if state == one.State {
+				events = append(events, silence(after, name, one, before.silent[name], after.silent[name])...)
 				continue
 			}
 			e := Event{At: after.At, Kind: "place", Site: p.Site, Text: fmt.Sprintf("Place %s is %s", one.Name, one.State)}
@@ -299,7 +303,10 @@ func placeChanges(before, after *Facts) []Event {
 			e := Event{At: after.At, Kind: "retries", Site: p.Site, Tone: toneWarn, Text: "Second tries are " + p.Retries}
 			switch p.Retries {
 			case "on":
-				e.Tone = toneGood
+				e.Tone, e.Cause = toneGood, "few tries fail, or an operator's word"
+				if nothingTried(p) {
+					e.Tone, e.Cause = tonePlain, "nothing was tried for a minute, or an operator's word"
+				}
 			case "cut":
 				e.Cause = "too many tries fail"
 			default:
@@ -309,6 +316,30 @@ func placeChanges(before, after *Facts) []Event {
 		}
 	}
 	return events
+}
+
+// silence tells of a place that answers nothing any more, or again. One that answered
+// nothing and was not asked for a minute may still do so: that is no event.
+func silence(f *Facts, name placeName, p origin.PlaceStatus, was, is bool) []Event {
+	e := Event{At: f.At, Kind: "place", Site: name.site}
+	switch failed := failedTries(p); {
+	case is && !was:
+		e.Tone, e.Text = toneBad, fmt.Sprintf("Place %s answers nothing", p.Name)
+		e.Cause = fmt.Sprintf("%s of %s tries within a minute failed", page.Count(failed), page.Count(p.Tries))
+		if p.LastFailure != "" {
+			e.Cause += ": " + p.LastFailure
+		}
+	case was && !is:
+		e.Tone, e.Text = toneGood, fmt.Sprintf("Place %s answers again", p.Name)
+	default:
+		return nil
+	}
+	return []Event{e}
+}
+
+// nothingTried tells whether no place of a site was asked within the last minute.
+func nothingTried(site origin.PlacesStatus) bool {
+	return !slices.ContainsFunc(site.Places, func(p origin.PlaceStatus) bool { return p.Tries > 0 })
 }
 
 func placeWords(p origin.PlaceStatus, before origin.State) (tone, cause string) {

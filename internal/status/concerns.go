@@ -18,6 +18,24 @@ type concern struct {
 	Tone, Word, Text string
 	// Where is the id of that part.
 	Where string
+	// head is the gist, for the first line; empty where there is none.
+	head string
+	// What viewers lose, and of how many requests that is known.
+	loses int
+	lost  uint64
+}
+
+// lossOf is what viewers lose by what a word stands for, at its worst.
+func lossOf(word string) int {
+	switch word {
+	case "places":
+		return losesPictures
+	case "not ready", "disk full", "shedding", "edge", "success":
+		return losesTime
+	case "workers", "dial":
+		return losesVariants
+	}
+	return losesNothing
 }
 
 // rank orders tones, the gravest first.
@@ -36,13 +54,15 @@ func several(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:named], ", "), len(names)-named)
 }
 
-// judge says what is not as it should be, the gravest first.
-func judge(p *picture, all *success.Record) []concern {
-	f := p.facts
+// judge says what is not as it should be: the gravest first, and of the grave things
+// that first by which viewers lose the most.
+func (m *maker) judge() []concern {
+	p, f := &m.picture, m.facts
 	var found []concern
 	add := func(tone, word, where, text string, args ...any) {
-		found = append(found, concern{Tone: tone, Word: word, Where: where, Text: fmt.Sprintf(text, args...)})
+		found = append(found, concern{Tone: tone, Word: word, Where: where, Text: fmt.Sprintf(text, args...), loses: lossOf(word)})
 	}
+	judgeSites(m.trouble, func(c concern) { found = append(found, c) })
 	if !f.Ready {
 		add(toneBad, "not ready", "events", "/readyz and the ping fail: karui drains, or conversions do not work. The log says which.")
 	}
@@ -62,10 +82,12 @@ func judge(p *picture, all *success.Record) []concern {
 	judgeLatency(f, add)
 	judgeDial(f, add)
 	judgeShares(f, add)
-	judgePlaces(f, add)
+	judgePlaces(f, m.blamed(), add)
 	judgeMachine(p, add)
-	judgeSuccess(all, add)
-	slices.SortStableFunc(found, func(a, b concern) int { return cmp.Compare(rank(a.Tone), rank(b.Tone)) })
+	judgeSuccess(m.all, add)
+	slices.SortStableFunc(found, func(a, b concern) int {
+		return cmp.Or(cmp.Compare(rank(a.Tone), rank(b.Tone)), -cmp.Compare(a.loses, b.loses), -cmp.Compare(a.lost, b.lost))
+	})
 	return found
 }
 
@@ -142,12 +164,23 @@ func judgeShares(f *Facts, add adder) {
 	}
 }
 
-func judgePlaces(f *Facts, add adder) {
+// blamed are the sites of which it is said already that their places fail.
+func (m *maker) blamed() map[string]bool {
+	out := map[string]bool{}
+	for _, t := range m.trouble {
+		if t.origin && t.tone == toneBad {
+			out[t.site] = true
+		}
+	}
+	return out
+}
+
+func judgePlaces(f *Facts, blamed map[string]bool, add adder) {
 	byState := map[origin.State][]string{}
 	byMode := map[string][]string{}
 	var alone []string
 	for _, site := range f.Places {
-		if site.Retries != "on" {
+		if site.Retries == "off" || site.Retries == "cut" && !blamed[site.Site] {
 			byMode[site.Retries] = append(byMode[site.Retries], site.Site)
 		}
 		well := len(site.Places) == 0
@@ -155,7 +188,7 @@ func judgePlaces(f *Facts, add adder) {
 			byState[p.State] = append(byState[p.State], site.Site+" "+p.Name)
 			well = well || p.State == origin.StateIn && p.AddressesDown < max(p.Addresses, 1)
 		}
-		if !well {
+		if !well && !blamed[site.Site] {
 			alone = append(alone, site.Site)
 		}
 	}
@@ -226,7 +259,15 @@ func judgeMachine(p *picture, add adder) {
 		add(tonePlain, "quarantine", "quarantine", "%s left alone, and answered as they are.", page.Plural(held, "original"))
 	}
 	total := hourOf(&p.all)
-	if wrong := total[byRoute] + total[bySecret]; p.whole && wrong > 0 && float64(wrong) > many*float64(total.all()) {
+	var lately counts
+	for _, one := range p.all[minutes-1-recently:] {
+		lately.add(one.counts())
+	}
+	switch wrong, now := total[byRoute]+total[bySecret], lately[byRoute]+lately[bySecret]; {
+	case !p.whole:
+	case now >= enough && now*half >= lately.all():
+		add(toneBad, "edge", "refused", "%s of the last minutes' %s named no site or lacked the secret, and were answered with 503: compare X-Routing and X-Karui-Key with the edge.", page.Count(now), page.Plural(lately.all(), "request"))
+	case wrong > 0 && float64(wrong) > many*float64(total.all()):
 		add(toneWarn, "edge", "refused", "%s of the last hour's requests named no site or lacked the secret: compare X-Routing and X-Karui-Key with the edge.", page.Count(wrong))
 	}
 }
@@ -264,6 +305,16 @@ func verdict(found []concern) (tone, title string) {
 		look = " One thing is to be looked at."
 	case warn > 1:
 		look = fmt.Sprintf(" %d things are to be looked at.", warn)
+	}
+	if len(found) > 0 && found[0].Tone == toneBad && found[0].head != "" {
+		more := "."
+		switch {
+		case bad == 2:
+			more = ". One more thing is wrong."
+		case bad > 2:
+			more = fmt.Sprintf(". %d more things are wrong.", bad-1)
+		}
+		return toneBad, found[0].head + more + look
 	}
 	switch {
 	case bad == 1:

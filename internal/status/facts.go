@@ -46,6 +46,8 @@ type Facts struct {
 	// and ReloadedAt since when it is in force.
 	Reloaded   bool
 	ReloadedAt time.Time
+	// silent are the places that answer nothing, as the recorder has seen.
+	silent map[placeName]bool
 }
 
 // Limits are the lines of the configuration.
@@ -124,7 +126,7 @@ func (f *Facts) seenBy(v Visitor) *Facts {
 	if v.Whole() {
 		return f
 	}
-	g := &Facts{At: f.At, Reloaded: true, Ready: f.Ready, DiskFull: f.DiskFull, Dial: f.Dial, Limits: f.Limits, Shed: map[string]Shed{}}
+	g := &Facts{At: f.At, Reloaded: true, Ready: f.Ready, DiskFull: f.DiskFull, Dial: f.Dial, Limits: f.Limits, Shed: map[string]Shed{}, silent: f.silent}
 	for _, s := range f.Sites {
 		if v.May(s.ID) {
 			g.Sites = append(g.Sites, s)

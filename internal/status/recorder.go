@@ -74,6 +74,11 @@ func (r *Recorder) look(fresh time.Duration) *Facts {
 	}
 	f := r.sources.Facts()
 	f.At = now
+	var silent map[placeName]bool
+	if r.last != nil {
+		silent = r.last.silent
+	}
+	f.silent = silentPlaces(silent, f.Places)
 	if r.last != nil {
 		for _, e := range changes(r.last, &f) {
 			r.journal.add(e)

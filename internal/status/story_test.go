@@ -170,6 +170,7 @@ func stories() map[string]func() *story {
 		"pinned":    pinned,
 		"disk-full": diskFull,
 		"places":    placesOut,
+		"no-origin": noOrigin,
 		"hostile":   hostile,
 	}
 }
@@ -231,6 +232,39 @@ func shedding() *story {
 	r.Worst = success.Minute{Start: began, Share: success.Share{Good: 2110, Total: 2400}}
 	r.Reasons = []success.Reason{{Word: "shed", Count: 3000}, {Word: "latency", Count: 1440}, {Word: "origin", Count: 21}}
 	s.success[""], s.success["shop"], s.success["news"] = r, r, r
+	return s
+}
+
+// noOrigin: the only origin of a site, of whose pictures few are in the cache, refuses
+// connections for a quarter of an hour.
+func noOrigin() *story {
+	began := noon().Add(-15 * time.Minute)
+	s := told(tell(80*time.Minute, func(at time.Time) Facts {
+		f := healthy(at, 2)
+		f.Sites[1].ID, f.Places[1].Site, f.Groups[3].Site = "blog", "blog", "blog"
+		f.Places[1].Places = f.Places[1].Places[:1]
+		main := &f.Places[1].Places[0]
+		main.Name, main.Addresses, main.Tries, main.UnderWay = "main", 1, 11, 0
+		for word := range f.Sites[1].Requests {
+			f.Sites[1].Requests[word] /= 100
+		}
+		if !at.Before(began) {
+			f.Sites[1].Requests = map[string]uint64{"503_origin": uint64(at.Sub(began).Seconds() * 11 / 60)}
+			main.Unavailable, main.LastFailure = 11, "connection refused"
+			f.Places[1].Retries = "cut"
+		}
+		return f
+	}))
+	r := good()
+	r.LastMinute.Good, r.LastMinute.Total = 0, 11
+	r.LastDay = success.Share{Good: 310, Total: 475}
+	s.success["blog"] = r
+	all := good()
+	all.LastMinute.Good, all.LastMinute.Total = 124, 135
+	s.success[""] = all
+	shop := good()
+	shop.LastDay.Good -= 700
+	s.success["shop"] = shop
 	return s
 }
 

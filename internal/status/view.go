@@ -78,6 +78,7 @@ type siteRow struct {
 	Saved, Reason                                    string
 	Spark                                            template.HTML
 	refused, requests                                uint64
+	missed                                           string // its target
 }
 
 type placeRow struct {
@@ -124,15 +125,26 @@ type maker struct {
 	all     *success.Record
 	minutes []success.Minute
 	records map[string]success.Record
+	// recently is how each site did, and trouble what is wrong with some.
+	recently map[string]recent
+	trouble  []trouble
 }
 
 func newMaker(p picture, s Sources) *maker {
-	m := &maker{picture: p, records: map[string]success.Record{}}
+	m := &maker{picture: p, records: map[string]success.Record{}, recently: map[string]recent{}}
 	for _, site := range p.facts.Sites {
-		if r, ok := s.Success(site.ID); ok {
-			m.records[site.ID] = r
+		r, ok := s.Success(site.ID)
+		if !ok {
+			continue
 		}
+		m.records[site.ID] = r
+		var before []success.Minute
+		if r.LastMinute.Total < enough {
+			before = s.Minutes(site.ID, recently+1)
+		}
+		m.recently[site.ID] = recentOf(r.LastMinute.Share, before)
 	}
+	m.trouble = m.troubles()
 	if p.whole {
 		if r, ok := s.Success(""); ok {
 			m.all = &r
@@ -184,7 +196,7 @@ func together(f *Facts, records map[string]success.Record, s Sources) (*success.
 // view fills in all but who asks.
 func (m *maker) view(all bool) view {
 	f := m.facts
-	found := judge(&m.picture, m.all)
+	found := m.judge()
 	few := fewRows
 	if all {
 		few = allRows
@@ -298,7 +310,10 @@ func (m *maker) well() figure {
 	}
 	if last := m.all.LastMinute; last.Total > 0 {
 		g.Value, g.Unit, g.Tone = page.Share(last.Good, last.Total), "last minute", ""
-		if !m.all.MinuteMet() {
+		switch {
+		case last.Rate() < farBelow && last.Total >= enough:
+			g.Tone = toneBad
+		case !m.all.MinuteMet():
 			g.Tone = toneWarn
 		}
 	}
@@ -364,8 +379,11 @@ func (m *maker) siteRows() []siteRow {
 			if len(record.Reasons) > 0 {
 				r.Reason = record.Reasons[0].Word
 			}
-			if !record.MinuteMet() || !record.DayMet() {
-				r.Tone = toneWarn
+			switch {
+			case !record.MinuteMet():
+				r.Tone, r.missed = toneWarn, "missed 99.9 % of the last minute"
+			case !record.DayMet():
+				r.Tone, r.missed = toneWarn, "missed 99.99 % of the day"
 			}
 		} else {
 			r.Minute, r.Day = "none asked", "none asked"
@@ -373,7 +391,7 @@ func (m *maker) siteRows() []siteRow {
 		if g, ok := groups[s.ID]; ok && g.Requests > 0 {
 			r.Misses = page.Took(g.Mean)
 		}
-		r.state(f, groups[s.ID])
+		r.state(f, groups[s.ID], m.troubleOf(s.ID))
 		rows = append(rows, r)
 	}
 	slices.SortFunc(rows, func(a, b siteRow) int {
@@ -391,8 +409,13 @@ func rankRow(tone string) int {
 }
 
 // state says what is done about the site's requests.
-func (r *siteRow) state(f *Facts, g Group) {
+func (r *siteRow) state(f *Facts, g Group, t *trouble) {
 	var words []string
+	if t != nil {
+		words, r.Tone = append(words, t.short), t.tone
+	} else if r.missed != "" {
+		words = append(words, r.missed)
+	}
 	if g.Shedding {
 		words, r.Tone = append(words, "new pictures turned away"), toneBad
 	}
@@ -410,9 +433,17 @@ func (r *siteRow) state(f *Facts, g Group) {
 	}
 	if r.State = "ok"; len(words) > 0 {
 		r.State = several(words)
-	} else if r.Tone == toneWarn {
-		r.State = "misses its target"
 	}
+}
+
+// troubleOf gives what is wrong with a site; nil for nothing.
+func (m *maker) troubleOf(site string) *trouble {
+	for i := range m.trouble {
+		if m.trouble[i].site == site {
+			return &m.trouble[i]
+		}
+	}
+	return nil
 }
 
 func (m *maker) placeRows() []placeRow {
@@ -424,7 +455,7 @@ func (m *maker) placeRows() []placeRow {
 				Site: site.Site, Name: p.Name, State: string(p.State), Weight: fmt.Sprintf("%g", p.Weight), Use: "yes",
 				Addresses: fmt.Sprint(p.Addresses), Retries: site.Retries, Tries: page.Count(p.Tries), Unavailable: page.Count(p.Unavailable),
 				TimedOut: page.Count(p.TimedOut), Overloaded: page.Count(p.Overloaded), UnderWay: page.Count(p.UnderWay),
-				failed: p.Unavailable + p.TimedOut + p.Overloaded,
+				failed: failedTries(p),
 			}
 			if p.AddressesDown > 0 {
 				r.Addresses = fmt.Sprintf("%d, %d down", p.Addresses, p.AddressesDown)
@@ -437,6 +468,10 @@ func (m *maker) placeRows() []placeRow {
 			}
 			switch {
 			case p.State == origin.StateDown:
+				r.Tone = toneBad
+			case m.facts.silent[placeName{site.Site, p.Name}] && r.failed > 0:
+				r.Tone, r.State = toneBad, r.State+", but silent"
+			case p.InUse && r.failed > fewTries && r.failed*half >= p.Tries:
 				r.Tone = toneBad
 			case p.State != origin.StateIn, site.Retries == "cut", r.failed > 0:
 				r.Tone = toneWarn
@@ -573,6 +608,9 @@ func (m *maker) held() []heldRow {
 func (m *maker) journal() []eventRow {
 	rows := make([]eventRow, 0, min(len(m.events), maxShown))
 	for _, e := range m.events[:min(len(m.events), maxShown)] {
+		if e.Times > 1 {
+			e.Cause += fmt.Sprintf(" (the last of %s)", page.Count(e.Times))
+		}
 		rows = append(rows, eventRow{
 			At: page.Clock(e.At, m.facts.At), ISO: e.At.UTC().Format(time.RFC3339),
 			Kind: e.Kind, Tone: e.Tone, Site: e.Site, Text: e.Text, Cause: e.Cause,
