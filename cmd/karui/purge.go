@@ -48,7 +48,8 @@ func newPurgeCommand() *cobra.Command {
 the proxy, and then, where the site has a distribution, from the edge. It waits for
 both.
 
-A PREFIX is a path, or a whole URL of which only the path counts. It may be typed as
+A PREFIX is a path, or a whole URL of which only the path counts; its host must not be
+another site's. It may be typed as
 it looks in a browser, and covers what begins with it: /images/ a folder, /a.jpg also
 /a.jpg?v=2, and / all of the site. A star at its end says no more.
 
@@ -157,13 +158,20 @@ func (p *purge) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// prefixes gives those of the arguments and the files, in their common form.
+// prefixes gives those of the arguments and the files, in their common form. Before one
+// of a whole URL its host stays, which a node compares with the site's.
 func (p *purge) prefixes(cmd *cobra.Command, args []string) ([]string, error) {
 	var list []string
 	add := func(where, text string) error {
 		prefix, err := purging.Prefix(text, p.exact)
 		if err != nil {
 			return command.Usage("%s%v", where, err)
+		}
+		if host := purging.Host(text); host != "" {
+			if strings.Contains(host, ":") {
+				host = "[" + host + "]"
+			}
+			prefix = "https://" + host + prefix
 		}
 		if list = append(list, prefix); len(list) > maxPrefixes {
 			return command.Usage("there are over %d prefixes: shorter ones cover more", maxPrefixes)
@@ -223,7 +231,7 @@ func eachLine(cmd *cobra.Command, name string, add func(where, text string) erro
 
 // sure asks a person before all of a site is purged. A script means what it says.
 func (p *purge) sure(cmd *cobra.Command, prefixes []string) error {
-	if p.yes || !slices.ContainsFunc(prefixes, purging.Whole) || !command.IsTerminal(cmd.InOrStdin()) || !command.IsTerminal(cmd.ErrOrStderr()) {
+	if p.yes || !slices.ContainsFunc(prefixes, p.whole) || !command.IsTerminal(cmd.InOrStdin()) || !command.IsTerminal(cmd.ErrOrStderr()) {
 		return nil
 	}
 	_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "This purges every picture of site %s: all of them are fetched and converted anew. Go on? [y/N] ", p.site)
@@ -241,6 +249,12 @@ func (p *purge) sure(cmd *cobra.Command, prefixes []string) error {
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr())
 	}
 	return errors.New("nothing was purged")
+}
+
+// whole tells whether a prefix, or a URL with it, is all of a site.
+func (p *purge) whole(prefix string) bool {
+	path, err := purging.Prefix(prefix, p.exact)
+	return err == nil && purging.Whole(path)
 }
 
 // complain says on stderr what went wrong.

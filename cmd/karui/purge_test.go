@@ -69,7 +69,7 @@ func TestPurge(t *testing.T) {
 	}{
 		"--site shop /a": {0, `POST /api/v1/purge {"site":"shop","prefixes":["/a"],"edge":true}`, "edge: distribution E1, 2 paths in 1 invalidation\nedge: done after 12s\n", "note: the edge is told /*\n"},
 		"--site shop /b/* https://x/a": {
-			0, `POST /api/v1/purge {"site":"shop","prefixes":["/a","/b/"],"edge":true}`, " has purged 2 prefixes of site shop\n", "note",
+			0, `POST /api/v1/purge {"site":"shop","prefixes":["/b/","https://x/a"],"edge":true}`, " has purged 2 prefixes of site shop\n", "note",
 		},
 		"--site shop /写真":             {0, `POST /api/v1/purge {"site":"shop","prefixes":["/%E5%86%99%E7%9C%9F"],"edge":true}`, "has purged", "note"},
 		"--site shop /\x8e\xca\x90^/": {0, `POST /api/v1/purge {"site":"shop","prefixes":["/%8E%CA%90^/"],"edge":true}`, "has purged", "note"}, // a terminal in Shift_JIS
@@ -77,7 +77,7 @@ func TestPurge(t *testing.T) {
 		"--site shop --no-edge --exact /a?v=1": {
 			0, `POST /api/v1/purge {"site":"shop","prefixes":["/a?v=1"],"edge":false,"exact":true}`, "has purged", "note",
 		},
-		"--site shop --file " + list: {0, `POST /api/v1/purge {"site":"shop","prefixes":["/from-file/","/x.png"],"edge":true}`, "has purged 2", "note"},
+		"--site shop --file " + list: {0, `POST /api/v1/purge {"site":"shop","prefixes":["/from-file/","https://www.example.com/x.png"],"edge":true}`, "has purged 2", "note"},
 		"--site shop /":              {0, `POST /api/v1/purge {"site":"shop","prefixes":["/"],"edge":true}`, "has purged", "note"},
 		"--site shop --no-wait /slow/": {
 			0, `POST /api/v1/purge {"site":"shop","prefixes":["/slow/"],"edge":true}`, "edge: under way; `karui purge --follow def` waits for it\n", "",
@@ -93,6 +93,8 @@ func TestPurge(t *testing.T) {
 		"":                                      {2, "", "", "--site is missing"},
 		"/a":                                    {2, "", "", "--site is missing"},
 		"--site shop":                           {2, "", "", "say what to purge"},
+		"--site shop https://x":                 {2, "", "", "is a URL without a path: write a slash after the host"},
+		"--site shop https://x?a /b":            {2, "", "", "is a URL without a path"},
 		"--site shop a":                         {2, "", "", "does not begin with a slash"},
 		"--site shop --file " + bad:             {2, "", "", bad + `:2: prefix "images/" does not begin`},
 		"--site shop --file /dev/null":          {2, "", "", "--file holds no prefix"},

@@ -10,21 +10,25 @@ import (
 // MaxPrefix bounds a prefix in the form that Prefix gives, in bytes.
 const MaxPrefix = 4000
 
+// blank is what may stand around a prefix.
+const blank = " \t\r\n"
+
 // Prefix gives what somebody means by a prefix: a path, or a whole URL of which only
 // the path counts. It is in ASCII: what a browser would encode is, byte by byte, so
 // that a terminal of another encoding than UTF-8 may be used as well. A star at the end
 // says what holds anyway, and is left out; so are a fragment and, unless exact is set,
-// a query.
+// a query. A URL without a path is an error, as it may be one that was cut off: all of a
+// site has to be asked for by its slash.
 func Prefix(text string, exact bool) (string, error) {
-	p := strings.Trim(text, " \t\r\n")
+	p := strings.Trim(text, blank)
 	if p == "" {
 		return "", errors.New("a prefix is empty: write / for all of a site")
 	}
-	if scheme, rest, found := strings.Cut(p, "://"); found && !strings.ContainsAny(scheme, "/?#") {
-		p = "/"
-		if begin := strings.IndexAny(rest, "/?#"); begin >= 0 {
-			p = "/" + strings.TrimPrefix(rest[begin:], "/")
+	if _, rest, ok := splitURL(p); ok {
+		if !strings.HasPrefix(rest, "/") {
+			return "", fmt.Errorf("prefix %s is a URL without a path: write a slash after the host for all of the site", quote(text))
 		}
+		p = rest
 	}
 	if p[0] != '/' {
 		return "", fmt.Errorf("prefix %s does not begin with a slash: write /%s, or a whole URL", quote(text), shorten(p))

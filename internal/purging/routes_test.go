@@ -117,6 +117,7 @@ func TestRequests(t *testing.T) {
 			"edge is text":  {`{"site": "shop", "prefixes": ["/"], "edge": "no"}`, 422, "edge is a string"},
 			"unknown field": {`{"site": "shop", "paths": ["/"]}`, 422, "there is no field"},
 			"no slash":      {`{"site": "shop", "prefixes": ["/a", "b"]}`, 422, "does not begin with a slash"},
+			"no path":       {`{"site": "shop", "prefixes": ["https://x"]}`, 422, "is a URL without a path"},
 			"nothing":       {"", 422, "there is no site"},
 			"too large":     {`{"site": "shop", "prefixes": ["/` + strings.Repeat("x", maxBody) + `"]}`, 413, "over"},
 			"good":          {`{"site": "plain", "prefixes": ["/"], "exact": true, "edge": true}`, 200, `"state": "none"`},

@@ -47,6 +47,9 @@ type Site struct {
 	Target invalidation.Target
 	// Queries is whether pictures differ by their query.
 	Queries bool
+	// Hosts are the site's, in the form of Host; Default is whether it has all others.
+	Hosts   []string
+	Default bool
 }
 
 // Options are what a Service is made of.
@@ -155,6 +158,10 @@ func (s *Service) Purge(ctx context.Context, q Request, by string) (Purge, error
 	if err != nil {
 		return Purge{}, err
 	}
+	foreign, err := checkHosts(site, s.sites(), q.Prefixes)
+	if err != nil {
+		return Purge{}, err
+	}
 	edge := q.Edge == nil || *q.Edge
 	pending := edge && site.Target.Distribution != ""
 	if pending {
@@ -171,6 +178,10 @@ func (s *Service) Purge(ctx context.Context, q Request, by string) (Purge, error
 			Remedy: "mend that, and purge again",
 		}
 	}
+	if remark != "" && foreign != "" {
+		remark += "; "
+	}
+	remark += foreign
 	r := &record{Purge: Purge{
 		ID: strings.ToLower(rand.Text()[:12]), Site: site.ID, Prefixes: prefixes, Count: len(prefixes), Exact: q.Exact,
 		By: by, At: s.now(), State: Done, Remark: remark, Edge: Edge{State: None},

@@ -47,6 +47,8 @@ func (s *server) purgeSites() []purging.Site {
 		d := site.Distribution
 		list[i] = purging.Site{
 			ID:      site.ID,
+			Hosts:   site.Hosts,
+			Default: site.Default,
 			Target:  invalidation.Target{Distribution: d.ID, RoleARN: d.RoleARN, ExternalID: d.ExternalID},
 			Queries: site.Query.All || len(site.Query.Names) > 0,
 		}
