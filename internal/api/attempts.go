@@ -9,8 +9,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A peer may send this many wrong tokens at once, and then one a second. A token
-// of 8 random characters (about 40 bits) holds out for thousands of years so.
+// A peer may send this many wrong tokens at once, and then one a second. Those beyond
+// are refused and not logged, so that they cost neither the log nor anybody else
+// anything. What keeps a token from being guessed is its length: 16 random characters
+// (about 80 bits) hold out for longer than anybody asks.
 const (
 	attemptsAtOnce    = 10
 	attemptsPerSecond = 1
@@ -34,23 +36,8 @@ func newAttempts(now func() time.Time) *attempts {
 
 func newLimiter() *rate.Limiter { return rate.NewLimiter(attemptsPerSecond, attemptsAtOnce) }
 
-// allowed tells whether the peer's token is looked at: also a right one is not
-// while there were too many wrong ones, or guessing would go on unhindered.
-func (a *attempts) allowed(remote string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	l := a.peers[peer(remote)]
-	if l == nil {
-		if len(a.peers) < peersMost {
-			return true
-		}
-		l = a.others
-	}
-	return l.TokensAt(a.now()) >= 1
-}
-
-// wrong counts a wrong token.
-func (a *attempts) wrong(remote string) {
+// wrong counts a wrong token, and tells whether the peer may send it.
+func (a *attempts) wrong(remote string) (within bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now, p := a.now(), peer(remote)
@@ -71,7 +58,7 @@ func (a *attempts) wrong(remote string) {
 	default:
 		l = a.others
 	}
-	l.AllowN(now, 1)
+	return l.AllowN(now, 1)
 }
 
 // peer gives the network that one sender can choose its address from: its

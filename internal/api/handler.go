@@ -173,33 +173,42 @@ func (h *Handler) caller(r *http.Request) (*Call, error) { return h.identify(r, 
 
 // identify is caller for a token wherever it came from.
 func (h *Handler) identify(r *http.Request, secret string) (*Call, error) {
-	if err := h.foreign.Check(r); err != nil {
-		return nil, foreign("the request comes from a web page of another origin")
+	if err := h.near(r); err != nil {
+		return nil, err
 	}
 	if h.open {
-		// Without tokens, the only proof of being an operator is being on this machine,
-		// and a browser on it can be led here under any name that resolves to it.
-		if !local(r.Host) {
-			return nil, foreign(fmt.Sprintf("the host %q may be anybody's name for this machine", r.Host))
-		}
 		return &Call{Request: r}, nil
-	}
-	if !h.attempts.allowed(r.RemoteAddr) {
-		return nil, &Error{
-			Status: http.StatusTooManyRequests, Code: CodeTooMany, Message: "too many wrong tokens came from this address",
-			Remedy: "wait some seconds", header: http.Header{"Retry-After": {"5"}},
-		}
 	}
 	if secret == "" {
 		return nil, unauthorized("a token is needed", "send one of admin.tokens in Authorization: Bearer")
 	}
+	// A right token is let in whatever came before it: behind a proxy, all have one
+	// address, and whoever guesses there would lock out everybody.
 	token, ok := h.tokens.find(secret)
-	if !ok {
-		h.attempts.wrong(r.RemoteAddr)
-		h.log.Warn("wrong token for the API", "peer", r.RemoteAddr)
-		return nil, unauthorized("the token is none of admin.tokens", "compare it with the configuration that karui was started with")
+	if ok {
+		return &Call{Request: r, Caller: token.Name, token: token}, nil
 	}
-	return &Call{Request: r, Caller: token.Name, token: token}, nil
+	if !h.attempts.wrong(r.RemoteAddr) {
+		return nil, &Error{
+			Status: http.StatusTooManyRequests, Code: CodeTooMany, Message: "the token is none of admin.tokens, and too many wrong ones came from this address",
+			Remedy: "compare it with the configuration that karui was started with, and wait some seconds", header: http.Header{"Retry-After": {"5"}},
+		}
+	}
+	h.log.Warn("wrong token for the API", "peer", r.RemoteAddr)
+	return nil, unauthorized("the token is none of admin.tokens", "compare it with the configuration that karui was started with")
+}
+
+// near refuses what a web page of another origin sends. Without tokens, the only proof
+// of being an operator is being on this machine, and a browser on it can be led here
+// under any name that resolves to it: such names are refused, too.
+func (h *Handler) near(r *http.Request) error {
+	if err := h.foreign.Check(r); err != nil {
+		return foreign("the request comes from a web page of another origin")
+	}
+	if h.open && !local(r.Host) {
+		return foreign(fmt.Sprintf("the host %q may be anybody's name for this machine", r.Host))
+	}
+	return nil
 }
 
 func unauthorized(message, remedy string) *Error {

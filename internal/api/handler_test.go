@@ -244,6 +244,7 @@ func TestForeignPages(t *testing.T) {
 	}
 }
 
+// Wrong ones are held up, and right ones never: behind a proxy all have one address.
 func TestWrongTokensAreHeldUp(t *testing.T) {
 	r := newRig(tokens...)
 	for i := range attemptsAtOnce {
@@ -251,12 +252,24 @@ func TestWrongTokensAreHeldUp(t *testing.T) {
 			t.Fatalf("attempt %d: %d", i, w.Code)
 		}
 	}
-	w := r.ask("GET", "/api/v1/things", "", bearing(reader))
-	if w.Code != 429 || w.Header().Get("Retry-After") == "" || refusal(t, w).Code != CodeTooMany {
-		t.Errorf("after %d wrong tokens: %d %s", attemptsAtOnce, w.Code, w.Body)
+	logged := r.log.Len()
+	for range 3 * attemptsAtOnce {
+		w := r.ask("GET", "/api/v1/things", "", bearing("guess"))
+		if w.Code != 429 || w.Header().Get("Retry-After") == "" || refusal(t, w).Code != CodeTooMany {
+			t.Errorf("after %d wrong tokens: %d %s", attemptsAtOnce, w.Code, w.Body)
+		}
+		if w := r.ask("GET", "/api/v1/things", "", bearing(reader)); w.Code != 200 {
+			t.Errorf("a right one among wrong ones: %d %s", w.Code, w.Body)
+		}
+	}
+	if w := r.ask("GET", "/api/v1/things", ""); w.Code != 401 {
+		t.Errorf("without a token: %d %s", w.Code, w.Body)
+	}
+	if r.log.Len() > logged {
+		t.Errorf("wrong tokens fill the log: %s", &r.log)
 	}
 	r.now = r.now.Add(2 * time.Second)
-	if w := r.ask("GET", "/api/v1/things", "", bearing(reader)); w.Code != 200 {
+	if w := r.ask("GET", "/api/v1/things", "", bearing("guess")); w.Code != 401 {
 		t.Errorf("after a pause: %d %s", w.Code, w.Body)
 	}
 	// Good tokens cost nothing.
@@ -282,7 +295,7 @@ func TestAttemptsByPeer(t *testing.T) {
 	for remote, want := range map[string]bool{
 		"192.0.2.1:2000": false, "192.0.2.2:1000": true, "[2001:db8::ffff]:1": false, "[2001:db8:0:1::1]:1": true, "nonsense": true,
 	} {
-		if got := a.allowed(remote); got != want {
+		if got := a.wrong(remote); got != want {
 			t.Errorf("%s: %v, want %v", remote, got, want)
 		}
 	}
@@ -293,12 +306,11 @@ func TestAttemptsByPeer(t *testing.T) {
 	if len(a.peers) > peersMost {
 		t.Errorf("%d peers are remembered, at most %d should be", len(a.peers), peersMost)
 	}
-	if a.allowed("198.51.100.1:1") {
+	if a.wrong("198.51.100.1:1") {
 		t.Error("peers beyond the bound share a limit, which is used up")
 	}
 	now = now.Add(time.Minute)
-	a.wrong("198.51.100.1:1")
-	if !a.allowed("198.51.100.1:1") || len(a.peers) != 1 {
+	if !a.wrong("198.51.100.1:1") || len(a.peers) != 1 {
 		t.Errorf("%d peers are remembered a minute later", len(a.peers))
 	}
 }

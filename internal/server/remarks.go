@@ -7,6 +7,11 @@ import (
 	"karui/proxy"
 )
 
+// shortToken is what a token should have at least: as many random characters are about
+// 80 bits. A wrong one is answered at once, so that only the length keeps whoever can ask
+// a thousand times a second from finding it.
+const shortToken = 16
+
 // Remarks lists what is allowed but most likely not meant, in sentences for the
 // log of a start.
 func (c Config) Remarks() []string {
@@ -26,6 +31,12 @@ func (c Config) Remarks() []string {
 				remarks = append(remarks, fmt.Sprintf(
 					"%s.external_id is empty: whoever may assume roles for others could use %s (the confused deputy)", key, d.RoleARN))
 			}
+		}
+	}
+	for i, t := range c.Admin.Tokens {
+		if len(t.Token) < shortToken {
+			remarks = append(remarks, fmt.Sprintf("%s has fewer than %d characters and could be guessed: `openssl rand -hex 16` makes a good one",
+				config.Key("admin", "tokens", i, "token"), shortToken))
 		}
 	}
 	return remarks
