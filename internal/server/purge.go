@@ -2,10 +2,7 @@ package server
 
 import (
 	"context"
-	"time"
 
-	"karui/cache"
-	"karui/cache/purge"
 	"karui/internal/invalidation"
 	"karui/internal/purging"
 )
@@ -20,7 +17,7 @@ func (s *server) startPurging() (err error) {
 	return nil
 }
 
-// purger purges the proxy, and what was to be made for it.
+// purger purges the proxy, which tells the backlog, and notes it for people.
 type purger struct{ *server }
 
 // Purge implements purging.Proxy.
@@ -28,13 +25,6 @@ func (p purger) Purge(ctx context.Context, site string, prefixes []string) (rema
 	if remark, err = p.proxy.Purge(ctx, site, prefixes); err != nil {
 		return "", err
 	}
-	now := time.Now()
-	list := make([]purge.Purge, len(prefixes))
-	for i, prefix := range prefixes {
-		list[i] = purge.Purge{Site: site, Prefix: prefix, At: now}
-	}
-	set := purge.NewSet(list)
-	p.backlog.Purge(func(k cache.Key) bool { return set.Hits(k.Site, k.Path, now) })
 	p.notePurge(site, prefixes)
 	return remark, nil
 }
