@@ -75,7 +75,7 @@ func (s *server) dialFacts() status.Dial {
 
 // noteOperator notes what operators did, for the events of the status page.
 func (s *server) noteOperator(c *api.Call, err error) {
-	e := status.Event{Kind: "operator", Tone: "plain", Machine: true, Text: c.Method + " " + c.URL.Path}
+	e := status.Event{Kind: "operator", Tone: "plain", Machine: true, Caller: c.Caller, Text: c.Method + " " + c.URL.Path}
 	if site, only := c.Only(); only {
 		e.Site, e.Machine = site, false
 	}
@@ -83,7 +83,7 @@ func (s *server) noteOperator(c *api.Call, err error) {
 		e.Cause = "by " + c.Caller
 	}
 	if err != nil {
-		e.Tone, e.Cause = "warn", strings.TrimPrefix(fmt.Sprintf("%s, refused: %v", e.Cause, err), ", ")
+		e.Refused, e.Tone, e.Cause = true, "warn", strings.TrimPrefix(fmt.Sprintf("%s, refused: %v", e.Cause, err), ", ")
 	}
 	s.recorder.Note(e)
 }

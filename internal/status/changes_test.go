@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -114,6 +115,58 @@ func TestManyEventsAreBounded(t *testing.T) {
 		if j.events[i].At.After(j.events[i+1].At) {
 			t.Fatal("events out of order")
 		}
+	}
+}
+
+// What one token or one site brings takes no place of what others have to know.
+func TestNobodyFillsTheJournal(t *testing.T) {
+	for name, flood := range map[string]func(i int) Event{
+		"refused":  func(i int) Event { return Event{Kind: "operator", Caller: "blog", Site: "blog", Refused: true} },
+		"done":     func(i int) Event { return Event{Kind: "operator", Caller: "blog", Site: "blog"} },
+		"purges":   func(i int) Event { return Event{Kind: "purge", Site: "blog"} },
+		"two ways": func(i int) Event { return Event{Kind: "operator", Site: "blog", Caller: []string{"blog", ""}[i%2]} },
+	} {
+		r := NewRecorder(Sources{Facts: func() Facts { return Facts{Ready: true} }}, noon)
+		r.Note(Event{Kind: "volume", Text: "Volume /a is out of use", Machine: true})
+		for i := range 30 {
+			r.Note(Event{Kind: "purge", Site: "shop"})
+			r.Note(Event{Kind: "operator", Caller: "ops", Text: fmt.Sprint(i)})
+		}
+		for i := range 3 * maxEvents {
+			r.Note(flood(i))
+		}
+		kinds := map[party]int{}
+		for _, e := range r.Events(everyone{}) {
+			kinds[e.party()]++
+		}
+		if kinds[party{}] != 2 || kinds[party{site: "shop"}] != 30 || kinds[party{caller: "ops"}] != 30 || kinds[party{caller: "blog"}]+kinds[party{site: "blog"}] == 0 {
+			t.Errorf("%s: %v", name, kinds)
+		}
+	}
+}
+
+// Refused requests of one token become one event, which counts them.
+func TestRefusedRequestsAreMerged(t *testing.T) {
+	now := noon()
+	r := NewRecorder(Sources{Facts: func() Facts { return Facts{Ready: true} }}, func() time.Time { return now })
+	refused := func(caller, text string) { r.Note(Event{Kind: "operator", Caller: caller, Refused: true, Text: text}) }
+	for i := range 210 {
+		now = now.Add(time.Minute)
+		refused("blog", fmt.Sprint("request ", i))
+	}
+	refused("ops", "another's")
+	r.Note(Event{Kind: "operator", Caller: "blog", Text: "allowed"})
+	now = now.Add(mergeWithin + time.Second)
+	refused("blog", "much later")
+	var got []string
+	for _, e := range r.Events(everyone{}) {
+		got = append(got, fmt.Sprint(e.Text, " ", e.Times))
+	}
+	if want := "much later 1, allowed 0, another's 1, request 209 210, karui was started 0"; strings.Join(got, ", ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if rows := (&maker{picture: r.picture(everyone{})}).journal(); !strings.Contains(rows[3].Cause, "the last of 210") {
+		t.Errorf("%+v", rows)
 	}
 }
 

@@ -28,12 +28,30 @@ type Event struct {
 	Cause string `json:"cause,omitempty"`
 	// Machine events are about the machine, and not for tokens of some sites.
 	Machine bool `json:"-"`
+	// Caller is the name of the token whose doing it is, "" for nobody's.
+	Caller string `json:"-"`
+	// Refused is whether karui refused it. Those of a caller become one event with the
+	// last of them, and Times says how many they were.
+	Refused bool `json:"-"`
+	Times   int  `json:"times,omitempty"`
+}
+
+// party is who brought an event. The journal is shared out among these.
+type party struct{ caller, site string }
+
+func (e *Event) party() party {
+	if e.Caller != "" {
+		return party{caller: e.Caller}
+	}
+	return party{site: e.Site}
 }
 
 // Of the events.
 const (
 	maxEvents = 200
 	maxText   = 400 // bytes of a text or a cause
+	// mergeWithin is how long after the last one a refused request joins it.
+	mergeWithin = time.Hour
 )
 
 // journal keeps the last events, oldest first.
@@ -41,8 +59,11 @@ type journal struct{ events []Event }
 
 func (j *journal) add(e Event) {
 	e.Text, e.Cause = cut(e.Text), cut(e.Cause)
+	if e.Refused {
+		j.merge(&e)
+	}
 	if len(j.events) >= maxEvents {
-		j.events = append(j.events[:0], j.events[1:]...)
+		j.makeRoom()
 	}
 	// They come a little out of order: what was noticed late happened before.
 	i := len(j.events)
@@ -50,6 +71,37 @@ func (j *journal) add(e Event) {
 		i--
 	}
 	j.events = slices.Insert(j.events, i, e)
+}
+
+// merge takes the event of the caller's last refused request out, and counts it in e.
+func (j *journal) merge(e *Event) {
+	e.Times = 1
+	for i := len(j.events) - 1; i >= 0; i-- {
+		last := j.events[i]
+		if last.Refused && last.Kind == e.Kind && last.Caller == e.Caller {
+			if e.At.Sub(last.At) <= mergeWithin {
+				e.Times += last.Times
+				j.events = slices.Delete(j.events, i, i+1)
+			}
+			return
+		}
+	}
+}
+
+// makeRoom drops the oldest event of whoever brought the most: nobody's doing, however
+// much of it there is, takes the place of what others have to know.
+func (j *journal) makeRoom() {
+	brought := map[party]int{}
+	for i := range j.events {
+		brought[j.events[i].party()]++
+	}
+	at, most := 0, 0
+	for i := range j.events {
+		if n := brought[j.events[i].party()]; n > most {
+			at, most = i, n
+		}
+	}
+	j.events = slices.Delete(j.events, at, at+1)
 }
 
 // seenBy gives those that a visitor may see, newest first.

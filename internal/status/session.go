@@ -35,7 +35,8 @@ type session struct {
 	ends    time.Time
 }
 
-// open begins a session. Where there are too many, the one that ends first ends now.
+// open begins a session. Where there are too many, one of the token with the most ends
+// now, the one that ends first: nobody who signs in again and again signs others out.
 func (s *sessions) open(v *api.Visitor) (id string) {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // it never fails, by its documentation
@@ -43,21 +44,34 @@ func (s *sessions) open(v *api.Visitor) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	var first [sha256.Size]byte
+	of := map[string]int{}
 	for key, one := range s.byID {
 		if !now.Before(one.ends) {
 			delete(s.byID, key)
 			continue
 		}
-		if known, ok := s.byID[first]; !ok || one.ends.Before(known.ends) {
-			first = key
-		}
+		of[one.visitor.Name]++
 	}
 	if len(s.byID) >= maxSessions {
-		delete(s.byID, first)
+		delete(s.byID, s.first(of))
 	}
 	s.byID[sha256.Sum256([]byte(id))] = session{visitor: v, ends: now.Add(sessionLife)}
 	return id
+}
+
+// first gives the session that ends first of those whose token has the most.
+func (s *sessions) first(of map[string]int) (key [sha256.Size]byte) {
+	var first session
+	for k, one := range s.byID {
+		n, most := of[one.visitor.Name], 0
+		if first.visitor != nil {
+			most = of[first.visitor.Name]
+		}
+		if n > most || n == most && one.ends.Before(first.ends) {
+			key, first = k, one
+		}
+	}
+	return key
 }
 
 // of gives the visitor of a request's session, nil for none. What is looked up is a
