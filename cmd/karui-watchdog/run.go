@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"karui/internal/command"
 	"karui/watchdog/settings"
 )
 
@@ -43,6 +44,10 @@ be written to does not keep it from degrading; it does not restore then.`,
 			reload := make(chan settings.Config)
 			var reloading sync.WaitGroup
 			reloading.Go(func() { w.reloads(cmd, &file, reload) })
+			// A daemon that stands by for another is as good as started.
+			if err := command.Ready(); err != nil {
+				w.log.Warn("systemd does not learn that the watchdog runs", "error", err)
+			}
 			w.Run(cmd.Context(), reload)
 			reloading.Wait() // ends with the same context
 			w.log.Info("ended")

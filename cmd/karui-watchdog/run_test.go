@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"karui/watchdog"
 )
@@ -206,6 +208,22 @@ func TestReloadTurnsToSES(t *testing.T) {
 	l.moreRounds(2, "up")
 	l.proxy.stop()
 	l.eventually("mailed", func() bool { return len(l.Messages()) == 1 })
+}
+
+// systemd learns that the daemon runs.
+func TestReadinessIsTold(t *testing.T) {
+	l := newLab(t)
+	address := filepath.Join(t.TempDir(), "notify")
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
+	l.must(err)
+	defer socket.Close()
+	l.must(socket.SetReadDeadline(time.Now().Add(time.Minute)))
+	l.env = append(l.env, "NOTIFY_SOCKET="+address)
+	l.begin("run")
+	said := make([]byte, 100)
+	if n, err := socket.Read(said); err != nil || string(said[:n]) != "READY=1\n" {
+		t.Errorf("%q, %v", said[:n], err)
+	}
 }
 
 func TestPages(t *testing.T) {

@@ -24,10 +24,17 @@ type healthcheck struct {
 	file    configFlag
 	admin   string
 	timeout time.Duration
+	wait    time.Duration
 }
 
 // maxHealthTimeout is longer than any orchestrator leaves a check alone.
 const maxHealthTimeout = time.Minute
+
+// maxHealthWait is far longer than a start takes.
+const maxHealthWait = 10 * time.Minute
+
+// askAgain is how often a karui that starts is asked whether it is ready.
+const askAgain = 100 * time.Millisecond
 
 func newHealthcheckCommand() *cobra.Command {
 	var h healthcheck
@@ -36,13 +43,16 @@ func newHealthcheckCommand() *cobra.Command {
 		Short: "Asks the running proxy whether it would serve: exit code 0 if so, 1 if not",
 		Long: `Asks the admin listener of the running proxy for /readyz, and ends with 0 when the
 answer is 200. Otherwise it ends with 1 and says why in one line: nobody listens,
-no answer in time, or karui is not ready (it drains, or conversions fail).
+no answer in time, or karui is not ready: it has just started and its first
+conversion is not done, it drains, or conversions fail. After a start, --wait gives
+it time.
 
 The address comes from the same configuration and environment as that of
 "karui serve"; where it is a wildcard such as ":9090", this machine is asked. It is
 meant for HEALTHCHECK in a Dockerfile and for readiness probes.`,
 		Example: `  karui healthcheck
   karui healthcheck --config /etc/karui/karui.yaml --timeout 2s
+  systemctl restart karui && karui healthcheck --wait 10s
   karui healthcheck --admin http://10.0.0.5:9090`,
 		Args: cobra.NoArgs,
 		RunE: h.run,
@@ -50,6 +60,7 @@ meant for HEALTHCHECK in a Dockerfile and for readiness probes.`,
 	h.file.register(cmd)
 	cmd.Flags().StringVar(&h.admin, "admin", "", "URL of the admin listener, instead of the one in the configuration")
 	cmd.Flags().DurationVar(&h.timeout, "timeout", 3*time.Second, "how long to wait for the answer, connecting included")
+	cmd.Flags().DurationVar(&h.wait, "wait", 0, "ask again until it is ready, for this long, such as 10s")
 	cmd.MarkFlagsMutuallyExclusive("config", "admin")
 	return cmd
 }
@@ -58,16 +69,32 @@ func (h *healthcheck) run(cmd *cobra.Command, _ []string) error {
 	if h.timeout <= 0 || h.timeout > maxHealthTimeout {
 		return command.Usage("--timeout is %s: it must be more than 0 and at most %s", h.timeout, maxHealthTimeout)
 	}
+	if h.wait < 0 || h.wait > maxHealthWait {
+		return command.Usage("--wait is %s: it must be from 0 to %s", h.wait, maxHealthWait)
+	}
 	target, places, err := h.target(cmd)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), h.timeout)
-	defer cancel()
-	if err := ready(ctx, target, places); err != nil {
-		if ctx.Err() != nil && cmd.Context().Err() == nil {
+	ask := func(ctx context.Context) error {
+		limited, cancel := context.WithTimeout(ctx, h.timeout)
+		defer cancel()
+		err := ready(limited, target, places)
+		if err != nil && limited.Err() != nil && cmd.Context().Err() == nil {
 			return fmt.Errorf("%s has not answered within %s", target, h.timeout)
 		}
+		return err
+	}
+	if h.wait > 0 {
+		limited, cancel := context.WithTimeout(cmd.Context(), h.wait)
+		defer cancel()
+		if err = untilReady(limited, ask); err != nil {
+			err = fmt.Errorf("not ready within %s: %w", h.wait, err)
+		}
+	} else {
+		err = ask(cmd.Context())
+	}
+	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), "ready")
@@ -133,6 +160,26 @@ func dialable(address string) ([]string, error) {
 	return hosts, nil
 }
 
+// untilReady asks until the answer is good or ctx ends. The error is that of the last
+// answer that came in time.
+func untilReady(ctx context.Context, ask func(context.Context) error) error {
+	var last error
+	for {
+		err := ask(ctx)
+		if err == nil {
+			return nil
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			return last
+		}
+	}
+}
+
 // ready asks once. The error says in one line why karui would not serve.
 func ready(ctx context.Context, target string, places []string) error {
 	client := &http.Client{
@@ -167,7 +214,11 @@ func ready(ctx context.Context, target string, places []string) error {
 	}
 	said, _ := io.ReadAll(io.LimitReader(response.Body, 200)) // a reason, if there is one
 	words := strings.Join(strings.Fields(strings.ToValidUTF8(string(said), "")), " ")
-	return fmt.Errorf("%s answered %d: %q", target, response.StatusCode, words)
+	hint := ""
+	if response.StatusCode == http.StatusServiceUnavailable {
+		hint = " (it has just started, it drains, or conversions fail; --wait 10s gives it time)"
+	}
+	return fmt.Errorf("%s answered %d: %q%s", target, response.StatusCode, words, hint)
 }
 
 // dialFirst gives the connection to the first of the addresses that takes one.

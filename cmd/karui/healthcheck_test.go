@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // answering is an admin listener on an address of this machine.
@@ -118,6 +121,56 @@ func TestHealthcheckFails(t *testing.T) {
 	}
 }
 
+// A karui that has just started gets time, but not for ever.
+func TestHealthcheckWaits(t *testing.T) {
+	var asked atomic.Int32
+	port := answering(t, "127.0.0.1:0", func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) < 4 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	if code, stdout, stderr := karui(t, "healthcheck", "--wait", "1m", "--admin", "http://127.0.0.1:"+port); code != 0 || stdout != "ready\n" || stderr != "" || asked.Load() != 4 {
+		t.Errorf("%d %q %q, asked %d times", code, stdout, stderr, asked.Load())
+	}
+	port = answering(t, "127.0.0.1:0", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	if code, stdout, stderr := karui(t, "healthcheck", "--wait", "300ms", "--admin", "http://127.0.0.1:"+port); code != 1 || stdout != "" ||
+		!strings.Contains(stderr, "not ready within 300ms") || !strings.Contains(stderr, "answered 503") || !strings.Contains(stderr, "just started") {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+}
+
+func TestWhenSystemdIsTold(t *testing.T) {
+	var well atomic.Bool
+	var asked atomic.Int32
+	port := answering(t, "127.0.0.1:0", func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) == 3 {
+			well.Store(true)
+		}
+		if !well.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	started := make(chan string, 1)
+	started <- "127.0.0.1:" + port
+	told := 0
+	tellReady(t.Context(), started, time.Minute, func() {
+		if told++; !well.Load() {
+			t.Error("before it was ready")
+		}
+	})
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+	// It does not come up, and is left alone all the same.
+	tellReady(t.Context(), make(chan string), time.Millisecond, func() { told++ })
+	if told != 2 {
+		t.Errorf("told %d times", told)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	tellReady(ended, make(chan string), time.Minute, func() { t.Error("after the end") })
+}
+
 func TestHealthcheckUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"--admin", "127.0.0.1:9090"},
@@ -129,6 +182,8 @@ func TestHealthcheckUsage(t *testing.T) {
 		{"--timeout", "-1s"},
 		{"--timeout", "2h"},
 		{"--timeout", "3"},
+		{"--wait", "-1s"},
+		{"--wait", "11m"},
 		{"extra"},
 		{"--config", "/nowhere/karui.yaml"},
 		{"--config", file(t, "admin: { listen: nonsense }\n")},

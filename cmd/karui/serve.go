@@ -88,6 +88,19 @@ func (s *serving) run(cmd *cobra.Command, _ []string) error {
 
 	var hello sync.WaitGroup
 	defer hello.Wait()
+	ending, ended := context.WithCancel(ctx) // also where the proxy ends by itself
+	defer ended()
+	started := make(chan string, 1)
+	hello.Go(func() {
+		if os.Getenv("NOTIFY_SOCKET") == "" {
+			return // nobody wants to know
+		}
+		tellReady(ending, started, readyPatience, func() {
+			if err := command.Ready(); err != nil {
+				slog.Warn("systemd does not learn that karui is ready", "error", err)
+			}
+		})
+	})
 	return server.Run(ctx, server.Options{
 		Config: loaded.Value,
 		Reload: func() (server.Config, error) {
@@ -100,12 +113,33 @@ func (s *serving) run(cmd *cobra.Command, _ []string) error {
 		Hangup:  hangup,
 		Log:     cmd.ErrOrStderr(),
 		Version: version,
-		Started: func(public, _ net.Addr) {
+		Started: func(public, admin net.Addr) {
+			started <- reachable(admin)
 			if s.sample {
 				hello.Go(func() { greet(ctx, cmd.OutOrStdout(), s.origin, reachable(public), greeting) })
 			}
 		},
 	})
+}
+
+// readyPatience is how long whoever starts karui waits for it at most: it is below what
+// systemd allows a start (90 s), since karui answers with originals before its first
+// conversion works, and must not be ended for being slow.
+const readyPatience = 30 * time.Second
+
+// tellReady calls tell once, when the admin listener whose address comes by started
+// says that karui is ready, or after patience. It does not once ctx has ended.
+func tellReady(ctx context.Context, started <-chan string, patience time.Duration, tell func()) {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case address := <-started:
+		_ = untilReady(limited, func(ctx context.Context) error { return ready(ctx, "http://"+address+"/readyz", nil) })
+	case <-limited.Done():
+	}
+	if ctx.Err() == nil {
+		tell()
+	}
 }
 
 // flags gives the settings that the command line makes.
