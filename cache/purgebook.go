@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,7 +48,7 @@ func (p *purges) save() error {
 	answers := make(chan error, len(p.volumes))
 	for _, v := range p.volumes {
 		v.bookStale.Store(true)
-		go func() { answers <- p.saveTo(v) }() // close waits for it, as one of those that are busy
+		go func() { answers <- p.saveWith(v, v.squeezeBook) }() // close waits for it, as one of those that are busy
 	}
 	limit := time.NewTimer(purgeWait)
 	defer limit.Stop()
@@ -74,7 +75,10 @@ func (p *purges) save() error {
 }
 
 // saveTo writes a volume's book, unless somebody else has just done so.
-func (p *purges) saveTo(v *volume) error {
+func (p *purges) saveTo(v *volume) error { return p.saveWith(v, v.writeBook) }
+
+// saveWith is saveTo with a way to write.
+func (p *purges) saveWith(v *volume, write func(text string) error) error {
 	if sabotage.LostPurge {
 		return nil
 	}
@@ -89,7 +93,7 @@ func (p *purges) saveTo(v *volume) error {
 		return nil
 	}
 	text := p.text(v)
-	err = v.writeBook(text)
+	err = write(text)
 	if err != nil {
 		v.bookStale.Store(true)
 		v.fault(err, true)
@@ -137,6 +141,50 @@ func (v *volume) writeBook(text string) (err error) {
 		err = cerr
 	}
 	return err
+}
+
+// Room that is made for a book on a full disk, in bytes: at first and at most, since what
+// it is too full for may be something else, and entries are worth keeping then.
+const (
+	leastBookRoom = 64 << 10
+	mostBookRoom  = 4 << 20
+)
+
+// squeezeBook is writeBook that makes room where the disk is full: a purge must be on the
+// disk when it returns, and entries can be fetched again.
+func (v *volume) squeezeBook(text string) error {
+	err := v.writeBook(text)
+	room := max(2*roundUp(int64(len(text))), leastBookRoom)
+	for most := max(room, mostBookRoom); noSpace(err) && room <= most && v.makeRoom(room); room *= 2 {
+		err = v.writeBook(text)
+	}
+	return err
+}
+
+// makeRoom removes the least recently used entries until about so many bytes are gone;
+// false if there is none. It waits for the load to find some, for roomWait at most.
+func (v *volume) makeRoom(bytes int64) bool {
+	limit := time.NewTimer(roomWait)
+	defer limit.Stop()
+	for {
+		v.mu.Lock()
+		progress := v.progress
+		loading := v.loading && !v.closed
+		v.mu.Unlock()
+		before := v.evictions.Load()
+		v.evict(context.Background(), bytes, 1, nil)
+		if v.evictions.Load() != before {
+			return true
+		}
+		if !loading {
+			return false
+		}
+		select {
+		case <-progress:
+		case <-limit.C:
+			return false
+		}
+	}
 }
 
 // text is what the volume's book should say.
@@ -229,8 +277,9 @@ func parseNoted(line string) (n noted, err error) {
 }
 
 // readPurges takes what a volume's book says into the list, before anything is answered
-// from the volume.
-func (v *volume) readPurges() {
+// from the volume. An error is one of the disk: the volume is out of use then, and must
+// not be used again before the book has been read.
+func (v *volume) readPurges() error {
 	text, err := v.bookText()
 	var got page
 	if err == nil && text != "" {
@@ -240,7 +289,8 @@ func (v *volume) readPurges() {
 	case err == nil:
 	case judge(err, false) == failed:
 		v.fault(err, false)
-		return // it is read when the volume returns
+		v.bookUnread = true
+		return err
 	default:
 		v.log.Error("the book of purges cannot be read: the volume starts empty, rather than that something purged comes back", "err", err)
 		v.mu.Lock()
@@ -248,6 +298,8 @@ func (v *volume) readPurges() {
 		v.mu.Unlock()
 	}
 	v.purges.merge(v, got)
+	v.bookUnread = false
+	return nil
 }
 
 func (v *volume) bookText() (string, error) {

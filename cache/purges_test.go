@@ -222,6 +222,43 @@ func TestDamagedBookOfPurges(t *testing.T) {
 	}
 }
 
+// A volume whose book cannot be read just now is not answered from before it could be.
+func TestBookThatCannotBeReadYet(t *testing.T) {
+	f := newFarm(t, 1)
+	f.mustPut(1, 1)
+	f.mustPut(2, 1)
+	if err := f.c.Purge("s", []string{"/1"}, at(2)); err != nil {
+		t.Fatal(err)
+	}
+	untilSwept(t, f.c)
+	name := f.volume(0).name(f.key(1).hash())
+	if err := f.c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// As after a kill before the sweep had come so far.
+	if err := os.WriteFile(name, fileFor(f.key(1), Meta{FetchStart: at(1)}, []byte("1 fetched at 1")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.fail(0, syscall.EIO)
+	f.files.break_(func(op, name string) error {
+		if op == "open" && strings.HasSuffix(name, "/"+bookName) {
+			return syscall.EIO
+		}
+		return nil
+	})
+	f.restart(nil)
+	f.want(1, -1)
+	f.volume(0).retry(f.clock.advance(time.Minute))
+	f.want(1, -1)
+	if s := f.volume(0).stats().State; s != StateOut {
+		t.Errorf("the volume is %s", s)
+	}
+	f.files.break_(nil)
+	f.heal(0)
+	f.want(1, -1)
+	f.want(2, 1)
+}
+
 // Without a disk that takes the book, the purge holds and says so, and is written when
 // one does.
 func TestPurgeWithoutADisk(t *testing.T) {

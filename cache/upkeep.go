@@ -136,6 +136,11 @@ func (v *volume) probe() error {
 			return err
 		}
 	}
+	if v.bookUnread {
+		if err := v.readPurges(); err != nil {
+			return fmt.Errorf("read the book of purges: %w", err)
+		}
+	}
 	name := v.path + "/tmp/" + v.run + "probe"
 	err := func() error {
 		f, err := v.files.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC)

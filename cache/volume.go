@@ -118,6 +118,7 @@ type volume struct {
 	sweepWanted chan struct{} // asks for a sweep
 	bookSaving  sync.Mutex    // of the book of purges, held over its writing
 	bookStale   atomic.Bool   // the book is not what it should be
+	bookUnread  bool          // nobody knows what it says; of who opens the volume, and then of the upkeep's goroutine
 
 	hitsMemory, hitsDisk            atomic.Uint64
 	evictions, puts, superseded     atomic.Uint64
@@ -203,7 +204,7 @@ func (v *volume) attach() error {
 	}
 	v.readCeiling(fresh)
 	v.readDebts()
-	v.readPurges()
+	_ = v.readPurges() // counted there, and tried again by probe
 	v.reload()
 	return nil
 }
