@@ -104,6 +104,9 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("the sites are %q", names)
 	}
 	b.Look("1b-form")
+	if got := browsertest.Eval[string](b, `document.querySelector('a[href="/status"]').innerText + '|' + document.getElementById('about-edge').hidden`); got != "Status|false" {
+		t.Errorf("the link to the status and the words about the edge: %s", got)
+	}
 
 	b.Do(chromedp.Click("#ask-button"))
 	b.Until(`document.getElementById('ask-error').textContent !== ''`)
@@ -155,7 +158,7 @@ func TestBrowser(t *testing.T) {
 	b.Do(chromedp.SendKeys("#token", "token-all-may\n"), chromedp.WaitVisible("#prefixes"))
 	b.Do(chromedp.SetValue("#site", "plain"))
 	browsertest.Eval[bool](b, `document.getElementById('site').dispatchEvent(new Event('change'))`)
-	b.Until(`document.getElementById('edge-field').hidden && !document.getElementById('no-edge').hidden`)
+	b.Until(`document.getElementById('edge-field').hidden && !document.getElementById('no-edge').hidden && document.getElementById('about-edge').hidden`)
 
 	b.Quiet()
 }

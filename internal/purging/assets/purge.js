@@ -136,6 +136,7 @@
     $('edge-field').hidden = !edge;
     $('exact-field').hidden = !edge;
     $('no-edge').hidden = edge;
+    $('about-edge').hidden = !edge;
     $('edge-name').textContent = edge ? site.distribution : '';
   };
 
@@ -143,7 +144,7 @@
     clearTimeout(timer);
     keep('');
     states.clear();
-    for (const id of ['ask', 'done', 'who']) $(id).hidden = true;
+    for (const id of ['ask', 'done', 'who', 'about-edge']) $(id).hidden = true;
     $('enter').hidden = false;
     $('enter-error').textContent = problem || '';
     $('token').toggleAttribute('aria-invalid', false);
