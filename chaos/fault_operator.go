@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"syscall"
 	"time"
 
 	"karui/internal/admin"
@@ -60,7 +59,7 @@ func operatorFaults() []fault {
 				return p.steer(ctx, server.DialChange{Level: "defer"}, server.DialChange{Level: "auto"}, func() error {
 					pause(ctx, hold/2)
 					if killed {
-						p.system.karui.end(syscall.SIGKILL, time.Minute)
+						p.killProxy()
 						if err := p.startProxy(ctx); err != nil {
 							return err
 						}
