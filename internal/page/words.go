@@ -134,10 +134,18 @@ func Long(d time.Duration) string {
 	return fmt.Sprintf("%d s", d/time.Second)
 }
 
-// Clock is a time of the day in UTC: "03:12:45". Of another day it begins with
-// the date.
+// Zone names the zone of a time by its offset: "UTC", "UTC+09:00".
+func Zone(t time.Time) string {
+	if _, seconds := t.Zone(); seconds == 0 {
+		return "UTC"
+	}
+	return "UTC" + t.Format("-07:00")
+}
+
+// Clock is a time of the day in the zone of now: "03:12:45". Of another day it begins
+// with the date.
 func Clock(at, now time.Time) string {
-	at, now = at.UTC(), now.UTC()
+	at = at.In(now.Location())
 	if at.Format(time.DateOnly) != now.Format(time.DateOnly) {
 		return at.Format("Jan 2 15:04:05")
 	}

@@ -49,11 +49,28 @@ func dialEvent(m Move) Event {
 	return e
 }
 
+// causeOf says why the dial moved, in words.
 func causeOf(m Move) string {
-	if m.Detail == "" {
-		return m.Cause
+	if m.Detail != "" {
+		return m.Detail
 	}
-	return m.Cause + ": " + m.Detail
+	switch m.Cause {
+	case "load":
+		return "the workers have too much to do"
+	case "calm":
+		return "the workers have had time for a while"
+	case "pin":
+		return "an operator's word"
+	case "expiry":
+		return "the time of an operator's setting is over"
+	case "schedule":
+		return "the schedule"
+	case "config":
+		return "the configuration"
+	case "restart":
+		return "what was set before the restart"
+	}
+	return m.Cause
 }
 
 func shedChanges(before, after *Facts) []Event {

@@ -34,10 +34,10 @@ func TestChanges(t *testing.T) {
 	}{
 		"dial": {func(f *Facts) {
 			f.Dial.Moves = []Move{{At: at, From: "full", To: "lean", Level: 1, Cause: "load", Detail: "busy"}}
-		}, "dial", toneWarn, "", "from full to lean", "load: busy", ""},
+		}, "dial", toneWarn, "", "from full to lean", "busy", ""},
 		"dial of a site": {func(f *Facts) {
 			f.Dial.Moves = []Move{{At: at, Site: "shop", From: "lean", To: "full", Cause: "pin"}}
-		}, "dial", toneGood, "shop", "from lean to full", "pin", ""},
+		}, "dial", toneGood, "shop", "from lean to full", "an operator's word", ""},
 		"share": {func(f *Facts) { f.Shed["shop"] = Shed{Percent: 30} }, "shedding", toneWarn, "shop", "30 % of requests", "until it is changed", "nothing away any more"},
 		"latency of a site": {func(f *Facts) {
 			f.Groups[2].Shedding, f.Groups[2].Since = true, at.Add(-3*time.Second)
@@ -54,6 +54,11 @@ func TestChanges(t *testing.T) {
 		"place out":  {func(f *Facts) { f.Places[0].Places[0].State = origin.StateOut }, "place", toneWarn, "shop", "Place tokyo is out", "an operator's word", "tokyo is in"},
 		"place down": {func(f *Facts) { f.Places[0].Places[0].State = origin.StateDown }, "place", toneBad, "shop", "tokyo is down", "heartbeat", "tokyo is in"},
 		"place sick": {func(f *Facts) { f.Places[0].Places[0].State = origin.StateSick }, "place", toneWarn, "shop", "tokyo is sick", "timed out", "tokyo is in"},
+		"place silent": {func(f *Facts) {
+			p := &f.Places[0].Places[0]
+			p.Tries, p.Unavailable, p.LastFailure = 4, 4, "connection refused"
+			f.silent = silentPlaces(nil, f.Places)
+		}, "place", toneBad, "shop", "tokyo answers nothing", "4 of 4 tries within a minute failed: connection refused", "tokyo answers again"},
 		"retries":    {func(f *Facts) { f.Places[0].Retries = "cut" }, "retries", toneWarn, "shop", "Second tries are cut", "too many", "are on"},
 		"reload":     {func(f *Facts) { f.ReloadedAt = at.Add(-time.Second) }, "configuration", tonePlain, "", "was reloaded", "", "was reloaded"},
 		"bad reload": {func(f *Facts) { f.Reloaded = false }, "configuration", toneBad, "", "cannot be used", "log", ""},

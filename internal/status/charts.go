@@ -34,7 +34,7 @@ func (m *maker) charts() []page.Chart {
 func (m *maker) times() []string {
 	var labels []string
 	for back := minutes; back >= 0; back -= minutes / 4 {
-		labels = append(labels, m.facts.At.UTC().Truncate(time.Minute).Add(-time.Duration(back-1)*time.Minute).Format("15:04"))
+		labels = append(labels, m.facts.At.Truncate(time.Minute).Add(-time.Duration(back-1)*time.Minute).Format("15:04"))
 	}
 	labels[len(labels)-1] = "now"
 	return labels
@@ -42,7 +42,7 @@ func (m *maker) times() []string {
 
 // start names the minute of a column.
 func (m *maker) start(i int) string {
-	return m.facts.At.UTC().Truncate(time.Minute).Add(time.Duration(i-minutes+1) * time.Minute).Format("15:04")
+	return m.facts.At.Truncate(time.Minute).Add(time.Duration(i-minutes+1) * time.Minute).Format("15:04")
 }
 
 // first is the column in which the process was started, at most the last one.
@@ -93,7 +93,7 @@ func (m *maker) stack(name, class string, of func(*minute) uint64) (page.Series,
 // tip writes what a minute of a stack holds.
 func (m *maker) tip(series []page.Series, words func(float64) string) func(int) string {
 	return func(i int) string {
-		parts := []string{m.start(i) + " UTC"}
+		parts := []string{m.start(i)}
 		for _, s := range series {
 			if s.Values[i] > 0 {
 				parts = append(parts, s.Name+" "+words(s.Values[i]))
@@ -214,12 +214,17 @@ func nines(s success.Share) float64 {
 func (m *maker) successes() page.Chart {
 	met := page.Series{Key: page.Key{Name: "minutes that met it", Class: "s1"}, Values: make([]float64, minutes)}
 	missed := page.Series{Key: page.Key{Name: "missed it", Class: "s7"}, Values: make([]float64, minutes)}
+	going := page.Series{Key: page.Key{Name: "under way", Class: "s6"}, Values: make([]float64, minutes)}
 	asked, good, bad := false, 0, 0
 	for i, one := range m.minutes {
 		if i >= minutes || one.Total == 0 {
 			continue
 		}
 		asked = true
+		if i == minutes-1 { // it may still become better or worse, and is counted when it is over
+			going.Values[i], going.Value = nines(one.Share), page.Share(one.Good, one.Total)
+			continue
+		}
 		if one.Rate() >= success.MinuteTarget {
 			met.Values[i] = nines(one.Share)
 			good++
@@ -238,11 +243,15 @@ func (m *maker) successes() page.Chart {
 		c.Empty = "Nothing was asked within the last hour."
 		return c
 	}
-	return page.Bars(c, []page.Series{met, missed}, minutes, page.BarOptions{
+	series := []page.Series{met, missed}
+	if going.Value != "" {
+		series = append(series, going)
+	}
+	return page.Bars(c, series, minutes, page.BarOptions{
 		Max: 5, Limits: []page.Limit{{At: 3, Class: "bad"}},
 		Tip: func(i int) string {
 			one := m.minutes[i]
-			return fmt.Sprintf("%s UTC\n%s of %s", m.start(i), page.Share(one.Good, one.Total), page.Plural(one.Total, "request"))
+			return fmt.Sprintf("%s\n%s of %s", m.start(i), page.Share(one.Good, one.Total), page.Plural(one.Total, "request"))
 		},
 	})
 }
@@ -282,7 +291,7 @@ func (m *maker) levels() page.Chart {
 		Values: m.seen(func(s *state) float64 { return float64(s.level) }),
 	}
 	return m.lines(page.Chart{
-		ID: "levels", Title: "Dial", Note: page.Plural(moves, "move") + " in the hour", Y: names,
+		ID: "levels", Title: "Dial", Note: page.Plural(moves, "move") + " of all sites in the hour", Y: names,
 		Text: fmt.Sprintf("Level of the dial over the last hour: now %s, %s.", d.level(d.Level), page.Plural(moves, "move")),
 	}, []page.Series{s}, page.Scale{Max: float64(max(len(names)-1, 1))}, nil)
 }

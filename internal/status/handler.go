@@ -55,7 +55,7 @@ func NewHandler(o Options) (*Handler, error) {
 		o.Now = time.Now
 	}
 	set, err := page.New(Path, templates, "assets/*.html",
-		append(machineParts(), "facts", "verdict", "charts", "sites", "events", "success", "places", "dial")...)
+		append(machineParts(), "facts", "verdict", "charts", "sites", "events", "success", "places", "dial", "foot")...)
 	if err != nil {
 		return nil, fmt.Errorf("status page: %w", err)
 	}
@@ -129,7 +129,8 @@ func (h *Handler) live(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) view(r *http.Request, who *api.Visitor, session bool) view {
 	all := r.URL.Query().Get("rows") == "all"
-	v := newMaker(h.recorder.picture(who), h.recorder.sources).view(all)
+	p := h.recorder.picture(who)
+	v := newMaker(p.in(zoneOf(r, p.facts.At.Location())), h.recorder.sources).view(all)
 	v.Host, v.Version, v.Caller, v.Session = h.host, h.version, who.Name, session
 	return v
 }

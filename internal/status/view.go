@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"karui/internal/page"
@@ -26,6 +27,8 @@ const (
 // view is everything that the page shows.
 type view struct {
 	Host, Version, Since, Up, Now string
+	// Zone is that of all times, such as UTC+09:00.
+	Zone string
 	// Caller is the token's name, and Session whether it can be signed out of.
 	Caller         string
 	Session, Whole bool
@@ -100,6 +103,7 @@ type dialView struct {
 	Now   string
 	Pins  []fact
 	Moves []moveRow
+	Note  string // how many moves of which kind there are
 }
 
 type moveRow struct{ At, Site, Text, Cause string }
@@ -202,7 +206,7 @@ func (m *maker) view(all bool) view {
 		few = allRows
 	}
 	v := view{
-		Since: sinceWords(m.began, f.At), Up: page.Long(f.At.Sub(m.began)), Now: f.At.UTC().Format(time.TimeOnly),
+		Since: sinceWords(m.began, f.At), Up: page.Long(f.At.Sub(m.began)), Now: f.At.Format(time.TimeOnly), Zone: page.Zone(f.At),
 		Whole: m.whole, All: all, Few: fewRows, Concerns: found, Figures: m.figures(), Charts: m.charts(),
 		Success: m.success(), Dial: m.dial(), VolumesKnown: f.Cache != nil, Volumes: m.volumes(),
 		Lines:   fmt.Sprintf("The marks are disk.high (%g %%), from which on the oldest entries go, and disk.stress (%g %%). When every volume is there, all requests are turned away.", f.Limits.High, f.Limits.Stress),
@@ -216,7 +220,7 @@ func (m *maker) view(all bool) view {
 }
 
 func sinceWords(began, now time.Time) string {
-	began, now = began.UTC(), now.UTC()
+	began = began.In(now.Location())
 	if began.Format(time.DateOnly) == now.Format(time.DateOnly) {
 		return began.Format("15:04")
 	}
@@ -497,7 +501,7 @@ func (m *maker) success() successView {
 	if m.whole || len(m.facts.Sites) == 1 {
 		add("Minutes that missed 99.9 %", fmt.Sprintf("%d of %d with requests, in 24 hours", r.MinutesMissed, r.Minutes))
 		if r.Worst.Total > 0 && r.MinutesMissed > 0 {
-			add("Worst minute", fmt.Sprintf("%s UTC: %s of %s", r.Worst.Start.UTC().Format("15:04"), page.Share(r.Worst.Good, r.Worst.Total), page.Plural(r.Worst.Total, "request")))
+			add("Worst minute", fmt.Sprintf("%s: %s of %s", strings.TrimSuffix(page.Clock(r.Worst.Start, m.facts.At), ":00"), page.Share(r.Worst.Good, r.Worst.Total), page.Plural(r.Worst.Total, "request")))
 		}
 	}
 	bad := r.LastDay.Total - min(r.LastDay.Good, r.LastDay.Total)
@@ -543,7 +547,7 @@ func reasonWords(word string) string {
 
 func (m *maker) dial() dialView {
 	d, now := &m.facts.Dial, m.facts.At
-	v := dialView{Now: fmt.Sprintf("%s (level %d of 0 to %d), %s", d.level(d.Level), d.Level, max(len(d.Levels)-1, 0), dialMode(d, now))}
+	v := dialView{Note: moveWords(d.Moves, now), Now: fmt.Sprintf("%s (level %d of 0 to %d), %s", d.level(d.Level), d.Level, max(len(d.Levels)-1, 0), dialMode(d, now))}
 	for _, id := range slices.Sorted(maps.Keys(d.Pins))[:min(len(d.Pins), maxMoves)] {
 		v.Pins = append(v.Pins, fact{id, d.level(d.Pins[id].Level) + endWords(d.Pins[id].Until, now)})
 	}
@@ -551,6 +555,29 @@ func (m *maker) dial() dialView {
 		v.Moves = append(v.Moves, moveRow{At: page.Clock(move.At, now), Site: move.Site, Text: move.From + " → " + move.To, Cause: causeOf(move)})
 	}
 	return v
+}
+
+// moveWords tells the moves that the table shows apart, so that they can be compared
+// with the chart, which has those of all sites within the hour.
+func moveWords(moves []Move, now time.Time) string {
+	moves = moves[:min(len(moves), maxMoves)]
+	lately, single := 0, 0
+	for _, move := range moves {
+		switch {
+		case move.Site != "":
+			single++
+		case now.Sub(move.At) < time.Hour:
+			lately++
+		}
+	}
+	words := fmt.Sprintf("%d of all sites within the last hour", lately)
+	if before := len(moves) - lately - single; before > 0 {
+		words += fmt.Sprintf(", %d before", before)
+	}
+	if single > 0 {
+		words += fmt.Sprintf(", %d of single sites", single)
+	}
+	return words
 }
 
 func (m *maker) volumes() []volumeRow {

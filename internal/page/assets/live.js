@@ -50,6 +50,7 @@
 
   const read = async () => {
     const url = new URL(source, location.href);
+    url.searchParams.set('offset', String(-new Date().getTimezoneOffset())); // minutes: times in the person's own zone
     url.searchParams.set('have', [...tags.values()].join(','));
     const answer = await fetch(url, { signal: AbortSignal.timeout(10000), credentials: 'same-origin' });
     if (answer.status === 401 || answer.status === 403) {
