@@ -54,12 +54,13 @@ func (k *keyLocks) of(h hash) *sync.Mutex {
 //
 // Locks, in the order in which they may be taken:
 //
+//	bookSaving  of the book of purges, held over a write to it and the evictions that
+//	          make room for it; never taken with another one held
 //	measuring one look at the limits at a time, with the eviction that follows from it
 //	evicting  one batch of evictions at a time
 //	keys      shared with the other volumes. Held over a rename or an unlink, never
 //	          over the writing of a body. Get only ever tries to take one.
 //	booking   of the books of debts, held over a write to them
-//	bookSaving  the same of the book of purges; no other lock is held with it
 //	noting    of the note about the size, held over a write to it
 //	mu        index and state; never held over a call to the file system, and never
 //	          those of two volumes at once
