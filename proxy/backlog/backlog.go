@@ -90,6 +90,7 @@ type Backlog struct {
 
 	mu      sync.Mutex
 	queue   *queue
+	hands   hands
 	dirty   []*item
 	made    uint64
 	dropped map[Cause]uint64
@@ -104,7 +105,7 @@ type Backlog struct {
 func Open(o Options) *Backlog {
 	b := &Backlog{
 		now: o.Now, log: o.Log, longest: o.Limits.Key, inbox: map[cache.Key]asked{}, queue: newQueue(o.Limits), dropped: map[Cause]uint64{},
-		journal: journal{name: o.File},
+		journal: journal{name: o.File}, hands: hands{busy: map[string]bool{}, slow: map[string]bool{}},
 	}
 	if b.now == nil {
 		b.now = time.Now

@@ -1,11 +1,13 @@
 // Package backlog keeps the conversions that were not made when they were wanted,
-// since nothing new was being made or no worker was free, and has them made one by
-// one when the workers have time. Their viewers have had the original meanwhile.
+// since nothing new was being made or no worker was free, and has them made, one at a
+// time of each site, when the workers have time. Their viewers have had the original
+// meanwhile.
 //
 // Guaranteed: a conversion is on the list once, however often it is wanted. The list
 // is bounded in entries and in bytes; when it is full, the coldest entry of the site
 // with the most goes. Sites take turns, so that one with 100,000 entries delays one
-// with three by three turns at most; within a site, what was asked for most goes first,
+// with three by three turns at most, and one with a slow origin waits for that without
+// holding up the others; within a site, what was asked for most goes first,
 // where an hour halves what an ask counts. What is older than Limits.Age without
 // another ask, and what failed Limits.Tries times, is dropped and counted. Telling the
 // list of a conversion costs a mutex that nobody holds for longer than it takes to add

@@ -2,6 +2,7 @@ package backlog
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"karui/cache"
@@ -30,7 +31,8 @@ const (
 
 // Maker makes what is on the list.
 type Maker interface {
-	// Idle tells whether there is time now for work that can wait.
+	// Idle tells whether there is time now for work that can wait. The methods are called by
+	// several goroutines.
 	Idle() bool
 	// Open tells whether entries of a site may be made now.
 	Open(site string) bool
@@ -42,6 +44,13 @@ const (
 	// pace is the time from one begin to the next: two a second, which is less than the
 	// workers can do, so that neither the dial nor an origin notices.
 	pace = 500 * time.Millisecond
+	// handsMost is how many are in hand at once, each of another site: an origin that
+	// takes its time holds up its own site. What is in hand waits for an origin most of
+	// the time, since Idle is asked before each begin.
+	handsMost = 4
+	// slow is what one may take without being called slow. Sites that did last time leave
+	// one hand to the others, however many they are.
+	slow = 2 * time.Second
 	// restBusy is how long an entry for which there was no time is left alone.
 	restBusy = 10 * time.Second
 	// freeMost bounds the entries in a row that are found or void: these take no more than
@@ -52,24 +61,33 @@ const (
 	makeLimit = 3 * time.Minute
 )
 
-// Work has entries made one at a time, no more than two a second, whenever there is
-// time, until ctx ends.
+// Work has entries made, no more than two a second and one at a time of each site,
+// whenever there is time, until ctx ends.
 func (b *Backlog) Work(ctx context.Context, m Maker) {
-	timer := time.NewTimer(pace)
-	defer timer.Stop()
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	hands := make(chan struct{}, handsMost)
+	var working sync.WaitGroup
+	defer working.Wait()
 	for {
 		select {
-		case <-timer.C:
+		case <-tick.C:
 		case <-ctx.Done():
 			return
 		}
-		began := time.Now()
-		for range freeMost {
-			if v := b.one(ctx, m); v != Found && v != Void {
-				break
-			}
+		select {
+		case hands <- struct{}{}:
+		default:
+			continue
 		}
-		timer.Reset(max(pace-time.Since(began), pace/10))
+		working.Go(func() {
+			defer func() { <-hands }()
+			for range freeMost {
+				if v := b.one(ctx, m); v != Found && v != Void {
+					return
+				}
+			}
+		})
 	}
 }
 
@@ -81,23 +99,60 @@ func (b *Backlog) one(ctx context.Context, m Maker) (verdict Verdict) {
 	}
 	b.mu.Lock()
 	b.take()
-	it := b.queue.next(b.now(), m.Open)
-	b.mu.Unlock()
+	began := b.now()
+	it := b.queue.next(began, func(site string) bool { return b.hands.may(site) && m.Open(site) })
 	if it == nil {
+		b.mu.Unlock()
 		return verdict
 	}
-	defer func() { b.note(ctx, it, verdict) }() // also when it panics: nothing stays busy
+	key := it.key()
+	b.hands.begin(key.Site)
+	b.mu.Unlock()
+	defer func() { b.note(ctx, it, key.Site, began, verdict) }() // also when it panics: nothing stays busy
 	limited, cancel := context.WithTimeout(ctx, makeLimit)
 	defer cancel()
-	verdict = m.Make(limited, it.key())
+	verdict = m.Make(limited, key)
 	return verdict
 }
 
+// hands are the sites of which one is in hand, and those that were slow the last time.
+// The first time of a site is taken to be quick.
+type hands struct{ busy, slow map[string]bool }
+
+func (h *hands) may(site string) bool {
+	if h.busy[site] {
+		return false
+	}
+	if !h.slow[site] {
+		return true
+	}
+	n := 0
+	for id := range h.busy {
+		if h.slow[id] {
+			n++
+		}
+	}
+	return n < handsMost-1
+}
+
+func (h *hands) begin(site string) { h.busy[site] = true }
+
+func (h *hands) end(site string, took time.Duration, v Verdict) {
+	delete(h.busy, site)
+	switch {
+	case took > slow && v != Void:
+		h.slow[site] = true
+	case v != Busy && v != Found: // of which nothing was asked
+		delete(h.slow, site)
+	}
+}
+
 // note takes in what came of an entry.
-func (b *Backlog) note(ctx context.Context, it *item, v Verdict) {
+func (b *Backlog) note(ctx context.Context, it *item, site string, began time.Time, v Verdict) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
+	b.hands.end(site, now.Sub(began), v)
 	if ctx.Err() != nil && v != Made {
 		v = Busy // the process ends, which says nothing about the entry
 	}
