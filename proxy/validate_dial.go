@@ -72,9 +72,11 @@ func (s DialSchedule) validate(key string, top int) error {
 		config.Text(config.Key(key, "name"), s.Name, 100),
 		config.InRange(config.Key(key, "level"), s.Level, 0, top),
 	}
-	var wrong *dial.WindowError
-	if _, err := s.window(); errors.As(err, &wrong) {
-		errs = append(errs, config.Invalid(config.Key(key, wrong.Field), wrong.Value, wrong.Want))
+	var list dial.WindowErrors
+	if _, err := s.window(); errors.As(err, &list) {
+		for _, wrong := range list {
+			errs = append(errs, config.Invalid(config.Key(key, wrong.Field), wrong.Value, wrong.Want))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -40,7 +40,19 @@ func (e *WindowError) Error() string {
 	return fmt.Sprintf("%s is %q: it must be %s", e.Field, e.Value, e.Want)
 }
 
-// ParseWindow reads a window; an error is a [*WindowError]. The ends are both RFC 3339 times
+// WindowErrors are all that cannot be used of a window.
+type WindowErrors []*WindowError
+
+// Error implements error.
+func (list WindowErrors) Error() string {
+	words := make([]string, len(list))
+	for i, e := range list {
+		words[i] = e.Error()
+	}
+	return strings.Join(words, "; ")
+}
+
+// ParseWindow reads a window; an error is [WindowErrors]. The ends are both RFC 3339 times
 // (2026-08-01T18:00:00+09:00), both local times (2026-08-01T18:00), or both times of
 // every day (18:00), which go over midnight where the end is not later than the
 // begin. Zone is a name such as Asia/Tokyo; empty means UTC.
@@ -51,30 +63,39 @@ func (e *WindowError) Error() string {
 // the day itself is.
 func ParseWindow(name, from, to, zone string, level int) (Window, error) {
 	w := Window{Name: name, Level: level, zone: time.UTC}
+	var wrong WindowErrors
+	refuse := func(field, value, want string) { wrong = append(wrong, &WindowError{field, value, want}) }
 	if zone != "" {
 		l, err := time.LoadLocation(zone)
 		if err != nil || strings.EqualFold(zone, "local") {
-			return Window{}, &WindowError{"zone", zone, "the name of a time zone, such as Asia/Tokyo"}
+			refuse("zone", zone, "the name of a time zone, such as Asia/Tokyo")
+		} else {
+			w.zone = l
 		}
-		w.zone = l
 	}
-	if begin, err := time.Parse(dayForm, from); err == nil {
-		end, err := time.Parse(dayForm, to)
-		if err != nil {
-			return Window{}, &WindowError{"to", to, "a time of day such as 23:00, as from is"}
-		}
+	begin, fromErr := time.Parse(dayForm, from)
+	end, toErr := time.Parse(dayForm, to)
+	switch {
+	case fromErr == nil && toErr != nil:
+		refuse("to", to, "a time of day such as 23:00, as from is")
+	case fromErr == nil:
 		w.daily, w.begin, w.end = true, sinceMidnight(begin), sinceMidnight(end)
-		return w, nil
+	default:
+		if w.from, fromErr = w.instant(from, false); fromErr != nil {
+			refuse("from", from, wantInstant)
+		}
+		var err error
+		w.to, err = w.instant(to, true)
+		switch {
+		case fromErr != nil && (err == nil || toErr == nil): // it is of a form that from may have meant
+		case err != nil:
+			refuse("to", to, wantInstant)
+		case len(wrong) == 0 && !w.from.Before(w.to):
+			refuse("to", to, "later than from ("+from+")")
+		}
 	}
-	var err error
-	if w.from, err = w.instant(from, false); err != nil {
-		return Window{}, &WindowError{"from", from, wantInstant}
-	}
-	if w.to, err = w.instant(to, true); err != nil {
-		return Window{}, &WindowError{"to", to, wantInstant}
-	}
-	if !w.from.Before(w.to) {
-		return Window{}, &WindowError{"to", to, "later than from (" + from + ")"}
+	if len(wrong) > 0 {
+		return Window{}, wrong
 	}
 	return w, nil
 }

@@ -1,6 +1,8 @@
 package dial_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,5 +101,33 @@ func TestWindowsOverChangesOfTheClock(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// All that is wrong is said at once.
+func TestParseWindowNamesAllMistakes(t *testing.T) {
+	for _, tt := range []struct{ from, to, zone, want string }{
+		{"25:00", "23:00", "Mars/Olympus", "zone from"},
+		{"25:00", "26:00", "Mars/Olympus", "zone from to"},
+		{"25:00", "23:00", "", "from"},
+		{"today", "2026-08-01T00:00", "", "from"},
+		{"", "", "", "from to"},
+		{"18:00", "tomorrow", "Local", "zone to"},
+		{"2026-08-01T18:00", "18:00", "Mars/Olympus", "zone to"},
+		{"2026-08-01T18:00", "2026-08-01T18:00", "", "to"},
+	} {
+		_, err := dial.ParseWindow("x", tt.from, tt.to, tt.zone, 1)
+		var list dial.WindowErrors
+		if !errors.As(err, &list) {
+			t.Errorf("%+v: %v", tt, err)
+			continue
+		}
+		var fields []string
+		for _, e := range list {
+			fields = append(fields, e.Field)
+		}
+		if got := strings.Join(fields, " "); got != tt.want {
+			t.Errorf("%+v: %s", tt, got)
+		}
 	}
 }
