@@ -216,8 +216,8 @@ func configured(m *machine) *cloudfront.Double {
 	m.in("chgrp", "karui", "/etc/karui/secrets/edge")
 	m.in("runuser", "-u", "karui", "--", "karui", "config", "check")
 	m.in("systemctl", "restart", "karui")
+	m.in("runuser", "-u", "karui", "--", "karui", "healthcheck") // a restart ends when it is ready
 	m.answers()
-	m.in("runuser", "-u", "karui", "--", "karui", "healthcheck")
 
 	// The unit's restrictions hold, and the workers have put theirs on top.
 	pid := m.property("karui", "MainPID")

@@ -54,7 +54,7 @@ func parse(text string) (unit, error) {
 
 // hardened is what both units say, each with the reason why a weaker one will not do.
 var hardened = map[string]string{
-	"Service.Type":                    "exec",
+	"Service.Type":                    "notify",
 	"Service.NoNewPrivileges":         "yes",
 	"Service.ProtectSystem":           "strict",
 	"Service.ProtectHome":             "yes",
