@@ -75,7 +75,7 @@ func (s *server) dialFacts() status.Dial {
 
 // noteOperator notes what operators did, for the events of the status page.
 func (s *server) noteOperator(c *api.Call, err error) {
-	e := status.Event{Kind: "operator", Tone: "plain", Machine: true, Caller: c.Caller, Text: c.Method + " " + c.URL.Path}
+	e := status.Event{Kind: "operator", Tone: "plain", Machine: true, Caller: c.Caller, Text: deedOf(c).words(err != nil)}
 	if site, only := c.Only(); only {
 		e.Site, e.Machine = site, false
 	}

@@ -116,7 +116,7 @@ func TestStatusPageShowsWhatHappened(t *testing.T) {
 		"verdict-title": {"looked at"},
 		"verdict":       {"Operators have requests turned away: shop 100 %", "named no site or lacked the secret"},
 		"sites":         {"shop 100 % turned away by an operator", "away"},
-		"events":        {"karui was started", "PUT /api/v1/dial", "100 % of requests are turned away"},
+		"events":        {"karui was started", "An operator set the share of requests that is turned away to 100%, of site shop, for 1h", "100 % of requests are turned away"},
 		"success":       {"shed an operator's word 1", "origin the origin could not be reached, or failed 1"},
 		"places":        {"shop origin in", "away nowhere"},
 		"volumes":       {"ok"}, "workers": {"WebP 1 1"}, "quarantine": {"Empty"}, "dial": {"full (level 0 of 0 to 3), by the load"},
@@ -193,7 +193,7 @@ func TestStatusPageTellsEvents(t *testing.T) {
 	}
 	r.next = func() (Config, error) { return config, nil }
 	r.hangup <- syscall.SIGHUP
-	tell("shop : Purged /img/ and 1 more prefixes", "POST /api/v1/purge", "shop : Place osaka is out an operator's word, until", "PUT /api/v1/places/nowhere refused: no site has a place", "The configuration was reloaded")
+	tell("shop : Purged /img/ and 1 more prefixes", "An operator had something purged", "shop : Place osaka is out an operator's word, until", "An operator asked in vain to take place nowhere out of use refused: no site has a place", "The configuration was reloaded")
 	r.next = func() (Config, error) { return Config{}, errors.New("line 3: no") }
 	r.hangup <- syscall.SIGHUP
 	tell("The configuration cannot be used and stays as it was")

@@ -22,7 +22,7 @@ func TestSiteWithoutItsOriginComesFirst(t *testing.T) {
 		`<ul class="concerns"><li><a class="pill bad" href="#places">site</a> <span>blog: its origin main answers nothing (11 of 11 in the last minute: connection refused); 0.0 % of 11 requests of the last full minute were answered well.</span>`,
 		`<tr class="bad" data-site="blog"><th scope="row">blog</th>`,
 		`<tr class="warn" data-site="shop"><th scope="row">shop</th>`,
-		`missed 99.99 % of the day`,
+		`under 99.99 % in 24 h`,
 		`<tr class="bad" data-place="main">`,
 		`Place main answers nothing <small>11 of 11 tries within a minute failed: connection refused</small>`,
 	} {

@@ -385,9 +385,9 @@ func (m *maker) siteRows() []siteRow {
 			}
 			switch {
 			case !record.MinuteMet():
-				r.Tone, r.missed = toneWarn, "missed 99.9 % of the last minute"
+				r.Tone, r.missed = toneWarn, "under 99.9 % in the last minute"
 			case !record.DayMet():
-				r.Tone, r.missed = toneWarn, "missed 99.99 % of the day"
+				r.Tone, r.missed = toneWarn, "under 99.99 % in 24 h"
 			}
 		} else {
 			r.Minute, r.Day = "none asked", "none asked"
@@ -417,8 +417,6 @@ func (r *siteRow) state(f *Facts, g Group, t *trouble) {
 	var words []string
 	if t != nil {
 		words, r.Tone = append(words, t.short), t.tone
-	} else if r.missed != "" {
-		words = append(words, r.missed)
 	}
 	if g.Shedding {
 		words, r.Tone = append(words, "new pictures turned away"), toneBad
@@ -434,6 +432,9 @@ func (r *siteRow) state(f *Facts, g Group, t *trouble) {
 	}
 	if f.Backlog != nil && f.Backlog.Waiting[r.ID] > 0 {
 		words = append(words, page.Plural(f.Backlog.Waiting[r.ID], "conversion")+" in the backlog")
+	}
+	if t == nil && r.missed != "" {
+		words = append(words, r.missed)
 	}
 	if r.State = "ok"; len(words) > 0 {
 		r.State = several(words)
