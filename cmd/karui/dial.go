@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -142,7 +143,7 @@ func printDial(w io.Writer, d *server.DialAnswer, site string) error {
 		if m.Site != "" {
 			of = " (" + m.Site + ")"
 		}
-		fmt.Fprintf(&b, "  %s%s  %s -> %s: %s, %s\n", clockTime(m.At), of, m.FromName, m.ToName, m.Cause, m.Detail)
+		fmt.Fprintf(&b, "  %s%s  %s -> %s: %s, %s\n", clockTime(m.At), of, m.FromName, m.ToName, m.Cause, localTimes(m.Detail))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -184,6 +185,20 @@ func groupWords(g server.StressGroup) string {
 		return "answers from the cache, and with them all requests,"
 	}
 	return "all requests"
+}
+
+// stamp is a time as the server writes it into its sentences.
+var stamp = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// localTimes writes the times in a sentence as the other times of the answer.
+func localTimes(text string) string {
+	return stamp.ReplaceAllStringFunc(text, func(found string) string {
+		t, err := time.Parse(time.RFC3339, found)
+		if err != nil {
+			return found
+		}
+		return clockTime(t)
+	})
 }
 
 // clockTime bears its zone, since the reader may sit in another one than the machine.

@@ -20,7 +20,7 @@ func TestDial(t *testing.T) {
 		Status: dial.Status{
 			Level: 2, Name: "spare", Mode: "pinned", Until: at.Add(2 * time.Hour), Busy: 0.456, Levels: []string{"full", "lean", "spare", "defer"},
 			Sites:   map[string]dial.Pin{"blog": {Level: 3}, "shop": {Level: 0}},
-			History: []dial.Move{{At: at, FromName: "full", ToName: "spare", Cause: "pin", Detail: "an operator has set it"}},
+			History: []dial.Move{{At: at, FromName: "full", ToName: "spare", Cause: "pin", Detail: "an operator has set it, until " + at.Add(time.Hour).UTC().Format(time.RFC3339)}},
 		},
 		Shed: map[string]server.ShedShare{"shop": {Percent: 30, First: 10}},
 		Stress: []server.StressGroup{
@@ -43,6 +43,7 @@ func TestDial(t *testing.T) {
 		"dial --json":                          "GET /api/v1/dial",
 		"dial 2 --for 2h":                      `PUT /api/v1/dial {"level":"2","for":"2h0m0s"}`,
 		"dial spare --site shop":               `PUT /api/v1/dial {"level":"spare","site":"shop"}`,
+		"dial 2 --for 3d":                      `PUT /api/v1/dial {"level":"2","for":"72h0m0s"}`,
 		"dial auto":                            `PUT /api/v1/dial {"level":"auto"}`,
 		"dial --shed 30% --site shop --for 1h": `PUT /api/v1/dial {"shed":"30%","for":"1h0m0s","site":"shop"}`,
 		"dial 1 --shed 0%":                     `PUT /api/v1/dial {"level":"1","shed":"0%"}`,
@@ -75,7 +76,7 @@ blog: level 3 (defer) by an operator
 shop: level 0 (full) by an operator
 shop: 30 % of requests are turned away, those of its classes first (10 %)
 fetches for shop are turned away since 2026-08-01 18:00:00 +00:00: they took too long to their first byte
-  2026-08-01 18:00:00 +00:00  full -> spare: pin, an operator has set it
+  2026-08-01 18:00:00 +00:00  full -> spare: pin, an operator has set it, until 2026-08-01 19:00:00 +00:00
 `
 	if stdout != strings.ReplaceAll(want, "+00:00", at.Format("-07:00")) {
 		t.Errorf("got\n%s\nwant\n%s", stdout, want)

@@ -126,6 +126,9 @@ func (h *healthcheck) target(cmd *cobra.Command) (target string, places []string
 // `karui serve --origin URL`: the site does not matter here.
 func (h *healthcheck) listen(cmd *cobra.Command) (string, error) {
 	loaded, err := h.file.load(cmd)
+	if denied := (*server.DeniedError)(nil); errors.As(err, &denied) {
+		return denied.Listen, nil // /readyz needs no secret
+	}
 	if err != nil {
 		var another error
 		if loaded, another = h.file.load(cmd, server.OriginFlag("http://localhost")); another != nil {

@@ -24,7 +24,7 @@ type asking struct {
 	file  configFlag
 	admin admin.Flags
 	site  string
-	hold  time.Duration
+	hold  command.Duration
 	json  bool
 }
 
@@ -32,7 +32,7 @@ func (a *asking) register(cmd *cobra.Command) {
 	a.file.register(cmd)
 	a.admin.Register(cmd)
 	cmd.Flags().StringVar(&a.site, "site", "", "only for this site (default: all)")
-	cmd.Flags().DurationVar(&a.hold, "for", 0, "how long it holds, such as 90m or 6h (default: until it is changed)")
+	cmd.Flags().Var(&a.hold, "for", "how long it holds, such as 90m, 6h or 3d (default: until it is changed)")
 	cmd.Flags().BoolVar(&a.json, "json", false, "print the answer as JSON")
 }
 
@@ -83,7 +83,7 @@ func (a *asking) ask(cmd *cobra.Command, right api.Right, method, path string, i
 
 // noSite says that karui, or the token, does not know the site that was named.
 func noSite(site string) error {
-	return fmt.Errorf("there is no site %q that this token may see; `karui place` lists the sites", site)
+	return command.Usage("there is no site %q that this token may see; `karui place` lists the sites", site)
 }
 
 func printJSON(w io.Writer, answer any) error {
@@ -105,7 +105,7 @@ func (a *asking) holds(cmd *cobra.Command) (string, error) {
 		return "", nil
 	}
 	if a.hold <= 0 {
-		return "", command.Usage("--for is %s: it must be more than 0, such as 90m or 6h", a.hold)
+		return "", command.Usage("--for is %s: it must be more than 0, such as 90m, 6h or 3d", a.hold.String())
 	}
 	return a.hold.String(), nil
 }

@@ -69,7 +69,7 @@ func TestPlaceAndRetry(t *testing.T) {
 		*asked = ""
 		code, stdout, stderr := karui(t, append(strings.Fields(line), "--admin", url)...)
 		if want == "" {
-			if code != 2 || *asked != "" || stdout != "" {
+			if code != 2 || *asked != "" || stdout != "" || strings.Contains(stderr, "takes no argument") {
 				t.Errorf("%s: %d, asked %q: %s%s", line, code, *asked, stdout, stderr)
 			}
 			continue
@@ -96,7 +96,7 @@ func TestPlaceAndRetry(t *testing.T) {
 	if !regexp.MustCompile(`tokyo +out until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d\d:\d\d;`).MatchString(stdout) {
 		t.Errorf("the time bears no zone:\n%s", stdout)
 	}
-	if code, _, stderr := karui(t, "place", "nara", "out", "--admin", url); code != 1 || !strings.Contains(stderr, `no site has a place "nara"`) {
+	if code, _, stderr := karui(t, "place", "nara", "out", "--admin", url); code != 2 || !strings.Contains(stderr, `no site has a place "nara"`) {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
@@ -116,7 +116,7 @@ func TestSiteThatThereIsNot(t *testing.T) {
 			url = s.URL
 		}
 		code, stdout, stderr := karui(t, append(strings.Fields(line), "--admin", url)...)
-		if code != 1 || stdout != "" || !strings.Contains(stderr, `no site "nope"`) {
+		if code != 2 || stdout != "" || !strings.Contains(stderr, `no site "nope"`) {
 			t.Errorf("%s: %d %s%s", line, code, stdout, stderr)
 		}
 	}

@@ -49,14 +49,15 @@ the proxy, and then, where the site has a distribution, from the edge. It waits 
 both.
 
 A PREFIX is a path, or a whole URL of which only the path counts; its host must not be
-another site's. It may be typed as
-it looks in a browser, and covers what begins with it: /images/ a folder, /a.jpg also
-/a.jpg?v=2, and / all of the site. A star at its end says no more.
+another site's. It may be typed as it looks in a browser, and covers what begins with it:
+/images/ a folder, /a.jpg also /a.jpg?v=2, and / all of the site. A star at its end says
+no more.
 
 Nothing that was fetched before is answered by the proxy any more, also what is still
 on its way, and over a restart. The edge is told once all nodes that were named have
 acknowledged; if one does not, it is named, the edge is left alone, and the exit code
-is 1. CloudFront takes seconds to minutes, and no more than 15 prefixes at a time; the
+is 1. It is 1, too, where no disk of a node took the purge, which then holds until the
+node's next start only; the edge is purged all the same. CloudFront takes seconds to minutes, and no more than 15 prefixes at a time; the
 rest waits in karui, which goes on by itself when this command is ended. With --exact,
 the prefixes are whole paths, of which CloudFront takes 3,000 at a time; copies with a
 query in their URL then stay there unless the query is named.
@@ -117,8 +118,16 @@ func (p *purge) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		result := nodes.Result{Site: one.Site, Nodes: []nodes.Answer{{Admin: all[0].Base(), Acknowledged: true}}, Purges: []purging.Purge{one}}
-		return p.wait(cmd, all[0], result)
+		answer := nodes.Answer{Admin: all[0].Base(), Acknowledged: true, Volatile: one.Volatile}
+		if one.Remark != "" {
+			answer.Remarks = []string{one.Remark}
+		}
+		result := nodes.Result{Site: one.Site, Nodes: []nodes.Answer{answer}, Purges: []purging.Purge{one}}
+		err = p.wait(cmd, all[0], result)
+		if p.volatile(cmd, result) {
+			return command.ErrReported
+		}
+		return err
 	}
 	prefixes, err := p.prefixes(cmd, args)
 	if err != nil {
@@ -129,10 +138,16 @@ func (p *purge) run(cmd *cobra.Command, args []string) error {
 	}
 	result := nodes.Purge(cmd.Context(), all, nodes.Order{Site: p.site, Prefixes: prefixes, Exact: p.exact, Edge: !p.noEdge})
 	if result.Failed {
-		return p.failed(cmd, result, len(prefixes))
+		err := p.failed(cmd, result, len(prefixes))
+		_ = p.volatile(cmd, result)
+		return err
 	}
 	p.acknowledged(cmd, result, len(prefixes))
-	return p.wait(cmd, all[0], result)
+	err = p.wait(cmd, all[0], result)
+	if p.volatile(cmd, result) {
+		return command.ErrReported
+	}
+	return err
 }
 
 // check looks at what can be told from the command line alone.
@@ -272,16 +287,25 @@ func (p *purge) failed(cmd *cobra.Command, r nodes.Result, count int) error {
 	} else {
 		p.acknowledged(cmd, r, count)
 	}
+	misused := true
 	for _, a := range r.Nodes {
-		if !a.Acknowledged && !errors.Is(a.Err, context.Canceled) {
-			complain(cmd, "%s has not purged: %v", a.Admin, a.Err)
+		why := a.Err
+		if refused := (*api.Error)(nil); errors.As(why, &refused) {
+			why = refused // which listener it was is said anyway
 		}
+		if !a.Acknowledged && !errors.Is(a.Err, context.Canceled) {
+			complain(cmd, "%s has not purged: %v", a.Admin, why)
+		}
+		misused = misused && !a.Acknowledged && command.IsUsage(a.Err)
 	}
 	switch {
 	case cmd.Context().Err() != nil:
 		complain(cmd, "interrupted: the edge is as it was; purge again")
 	case !p.noEdge && len(r.Nodes) > 1:
 		complain(cmd, "the edge was left alone, since it would fetch old pictures from there: mend that, or take the node out of service, and purge again")
+	}
+	if misused {
+		return command.ErrMisused
 	}
 	return command.ErrReported
 }
@@ -300,9 +324,23 @@ func (p *purge) acknowledged(cmd *cobra.Command, r nodes.Result, count int) {
 			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "%s has purged %s of site %s\n", a.Admin, what, r.Site)
 		}
 	}
-	for _, one := range r.Purges {
-		if one.Remark != "" {
-			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", one.Remark)
+	for _, a := range r.Nodes {
+		if a.Volatile {
+			continue // it is said at the end
+		}
+		for _, remark := range a.Remarks {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "note: %s: %s\n", a.Admin, remark)
 		}
 	}
+}
+
+// volatile names the nodes whose next start would bring back what was purged.
+func (p *purge) volatile(cmd *cobra.Command, r nodes.Result) (any bool) {
+	for _, a := range r.Nodes {
+		if a.Volatile {
+			any = true
+			complain(cmd, "%s: %s", a.Admin, strings.Join(a.Remarks, "; "))
+		}
+	}
+	return any
 }

@@ -33,9 +33,16 @@ func purgedSide(t *testing.T) (url string, asked *[]string) {
 			answer = `{"sites": [], "purges": [` + answers["running"] + "," + answers["failed"] + "," + answers["done"] + `]}`
 		case strings.HasSuffix(r.URL.Path, "/ghi"), strings.Contains(string(body), "/fail/"):
 			answer = answers["failed"]
+		case strings.Contains(string(body), `"nix"`):
+			w.WriteHeader(http.StatusNotFound)
+			answer = `{"error": {"code": "not_found", "message": "there is no site \"nix\"", "remedy": "send one that GET /api/v1/purge lists"}}`
 		case strings.HasSuffix(r.URL.Path, "/gone"):
 			w.WriteHeader(http.StatusNotFound)
 			answer = `{"error": {"code": "not_found", "message": "there is no purge \"gone\" that this token may see"}}`
+		case strings.HasSuffix(r.URL.Path, "/jkl"), strings.Contains(string(body), "/full/"):
+			answer = strings.Replace(answers["done"], `"count"`, `"remark": "it holds until the next start only: the disk is full; make room", "volatile": true, "count"`, 1)
+		case strings.Contains(string(body), "/foreign/"):
+			answer = strings.Replace(answers["done"], `"count"`, `"remark": "x is in no sites[].hosts", "count"`, 1)
 		case strings.Contains(string(body), "/slow/"):
 			answer = answers["running"]
 		case strings.Contains(string(body), "/many/"):
@@ -86,9 +93,16 @@ func TestPurge(t *testing.T) {
 			0, `POST /api/v1/purge {"site":"shop","prefixes":["/many/"],"edge":true}`, "7 invalidations", "note: CloudFront takes 15 prefixes at a time, so these go in 7 turns",
 		},
 		"--site shop /fail/": {1, `POST /api/v1/purge {"site":"shop","prefixes":["/fail/"],"edge":true}`, "has purged", "the proxy has purged, the edge has not: no right\n  remedy: give it\n"},
-		"--follow ghi":       {1, "GET /api/v1/purge/ghi", "", "remedy: give it"},
-		"--follow gone":      {1, "GET /api/v1/purge/gone", "", `there is no purge "gone"`},
-		"--list":             {0, "GET /api/v1/purge", "def  ", ""},
+		"--site shop /full/": {
+			1, `POST /api/v1/purge {"site":"shop","prefixes":["/full/"],"edge":true}`, "edge: done after 12s\n",
+			"karui: " + url + ": it holds until the next start only: the disk is full; make room\n",
+		},
+		"--site shop /foreign/": {0, `POST /api/v1/purge {"site":"shop","prefixes":["/foreign/"],"edge":true}`, "edge: done", "note: " + url + ": x is in no sites[].hosts\n"},
+		"--follow jkl":          {1, "GET /api/v1/purge/jkl", "edge: done", "it holds until the next start only"},
+		"--follow ghi":          {1, "GET /api/v1/purge/ghi", "", "remedy: give it"},
+		"--site nix /a":         {2, `POST /api/v1/purge {"site":"nix","prefixes":["/a"],"edge":true}`, "", "has not purged: there is no site \"nix\": name one of those that `karui place` lists"},
+		"--follow gone":         {2, "GET /api/v1/purge/gone", "", `there is no purge "gone"`},
+		"--list":                {0, "GET /api/v1/purge", "def  ", ""},
 
 		"":                                      {2, "", "", "--site is missing"},
 		"/a":                                    {2, "", "", "--site is missing"},
@@ -124,7 +138,7 @@ func TestPurge(t *testing.T) {
 
 func TestPurgeAsJSON(t *testing.T) {
 	url, _ := purgedSide(t)
-	for line, want := range map[string]int{"--site shop /a": 0, "--site shop /fail/": 1, "--site shop --no-wait /slow/": 0} {
+	for line, want := range map[string]int{"--site shop /a": 0, "--site shop /full/": 1, "--site shop /fail/": 1, "--site shop --no-wait /slow/": 0} {
 		code, stdout, _ := karui(t, append(append([]string{"purge", "--json"}, strings.Fields(line)...), "--admin", url)...)
 		var out struct {
 			Site   string

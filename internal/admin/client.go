@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"karui/internal/api"
+	"karui/internal/command"
 )
 
 // maxAnswer bounds what is read of one answer.
@@ -34,6 +35,8 @@ type Client struct {
 	base      string
 	token     string
 	transport *http.Transport
+	// guessed says, in errors, why base was taken; "" where it was known.
+	guessed string
 }
 
 // New makes a client for a listener at base, such as http://127.0.0.1:9090. The
@@ -90,7 +93,7 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return c.explain(err)
+		return c.guess(c.explain(err))
 	}
 	defer resp.Body.Close()
 	return c.read(resp, out)
@@ -108,10 +111,10 @@ func (c *Client) read(resp *http.Response, out any) error {
 	if resp.StatusCode >= 300 {
 		var failure struct{ Error *api.Error }
 		if json.Unmarshal(b, &failure) != nil || failure.Error == nil || failure.Error.Code == "" {
-			return fmt.Errorf("%s answered %s, which is not karui's way: is this its admin listener (admin.listen)?", c.base, resp.Status)
+			return fmt.Errorf("%s answered %s, which is not karui's way: is this its admin listener (admin.listen)?%s", c.base, resp.Status, c.guessed)
 		}
 		failure.Error.Status = resp.StatusCode
-		return fmt.Errorf("karui at %s refused: %w", c.base, failure.Error)
+		return c.guess(refusal(c.base, failure.Error))
 	}
 	if out == nil || len(b) == 0 {
 		return nil
@@ -120,6 +123,15 @@ func (c *Client) read(resp *http.Response, out any) error {
 		return fmt.Errorf("%s does not answer as karui does; is this its admin listener (admin.listen)? %w", c.base, err)
 	}
 	return nil
+}
+
+// guess adds to an error that the listener is the one of the defaults. Who typed
+// something wrong needs no such word.
+func (c *Client) guess(err error) error {
+	if c.guessed == "" || command.IsUsage(err) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%w%s", err, c.guessed)
 }
 
 // explain turns what went wrong on the way into words with a remedy.

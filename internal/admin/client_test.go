@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -92,7 +93,7 @@ func TestErrors(t *testing.T) {
 	}{
 		"nobody listens":  {nobody, secret, "GET", []string{nobody, "is karui running", "--admin"}},
 		"wrong token":     {good.URL, "wrong-token", "GET", []string{"none of admin.tokens", "compare it"}},
-		"no token":        {good.URL, "", "GET", []string{"a token is needed"}},
+		"no token":        {good.URL, "", "GET", []string{"a token is needed", "--token-file"}},
 		"lacks the right": {good.URL, secret, "PUT", []string{`"ops" lacks the right dial`, "admin.tokens"}},
 		"not karui":       {other.URL, secret, "GET", []string{"404", "admin.listen"}},
 		"a page":          {other.URL + "/page", secret, "GET", []string{"does not answer as karui does"}},
@@ -202,6 +203,17 @@ func TestFindingTheListener(t *testing.T) {
 				t.Errorf("%s with %q, want %s with %q", c.base, c.token, test.base, test.token)
 			}
 		})
+	}
+	denied := func() (server.Config, error) {
+		return server.Config{}, fmt.Errorf("read: %w", &server.DeniedError{Listen: "127.0.0.1:1"})
+	}
+	c, err := flags(t).Client(denied, api.Read)
+	if err != nil || c.base != "http://127.0.0.1:1" || c.token != "" {
+		t.Fatalf("with a file that cannot be read: %+v, %v", c, err)
+	}
+	defer c.Close()
+	if err := c.Get(t.Context(), "/dial", nil); err == nil || !strings.Contains(err.Error(), "use sudo, or name its listener with --admin") {
+		t.Errorf("%v", err)
 	}
 	wrong := errors.New("wrong")
 	if _, err := flags(t).Client(func() (server.Config, error) { return server.Config{}, wrong }, api.Read); !errors.Is(err, wrong) {

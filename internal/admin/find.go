@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -55,6 +56,12 @@ func (f *Flags) Client(load func() (server.Config, error), right api.Right, site
 		return New(base, token), nil
 	}
 	cfg, err := load()
+	guessed := ""
+	if denied := (*server.DeniedError)(nil); errors.As(err, &denied) {
+		// It may be another program's listener: none but a token that was named is sent there.
+		cfg, err = server.Config{Admin: server.AdminConfig{Listen: denied.Listen}}, nil
+		guessed = fmt.Sprintf(" (%s cannot be read by this user, so that karui was asked where it listens by default: use sudo, or name its listener with --admin)", server.DefaultFile)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +73,9 @@ func (f *Flags) Client(load func() (server.Config, error), right api.Right, site
 			return nil, err
 		}
 	}
-	return New(base, token), nil
+	c := New(base, token)
+	c.guessed = guessed
+	return c, nil
 }
 
 // address gives the URL at which this machine reaches a listener.

@@ -36,6 +36,13 @@ func Load(file string, environ []string, flags ...config.Flag) (*config.Result[C
 		Flags:           flags,
 		Elements:        []any{proxy.DefaultSite(), origin.DefaultPlace(), cache.DefaultVolume(), proxy.DefaultDialLevel()},
 	})
+	if err != nil && optional {
+		f, unreadable := os.Open(file)
+		if errors.Is(unreadable, fs.ErrPermission) {
+			return nil, newDeniedError(err, environ)
+		}
+		_ = f.Close() // also of none
+	}
 	if err != nil && optional && noSites(err) {
 		if _, missing := os.Stat(file); errors.Is(missing, fs.ErrNotExist) {
 			err = fmt.Errorf("%s is not there, and no other file was named with --config:\n%w", file, err)
@@ -43,6 +50,31 @@ func Load(file string, environ []string, flags ...config.Flag) (*config.Result[C
 	}
 	return result, err
 }
+
+// DeniedError says that this user may not read DefaultFile. A command that asks a
+// running karui may go on without it.
+type DeniedError struct {
+	reason error
+	// Listen is admin.listen as it would be without the file: by the environment, or by
+	// default.
+	Listen string
+}
+
+func newDeniedError(reason error, environ []string) *DeniedError {
+	d := &DeniedError{reason: reason, Listen: DefaultConfig().Admin.Listen}
+	if own, err := Load(os.DevNull, environ, OriginFlag("http://localhost")); err == nil {
+		d.Listen = own.Value.Admin.Listen
+	}
+	return d
+}
+
+// Error implements error.
+func (e *DeniedError) Error() string {
+	return e.reason.Error() + "\nOnly root and the user karui may read it, since it may hold secrets: use sudo, or name another file with --config"
+}
+
+// Unwrap gives the mistakes that Load found.
+func (e *DeniedError) Unwrap() error { return e.reason }
 
 // noSites tells whether the sites are among what is missing. Nothing else has to be
 // in a file, so that only then a file that is not there may be the reason.
