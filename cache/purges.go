@@ -160,8 +160,9 @@ func (p *purges) stats() (remembered int, removed uint64) {
 // (see package purge) and whose body was fetched before at, or up to purge.Margin
 // after, whatever their Rest and Form: those that are stored, and those that are still
 // on their way. That holds from the moment on at which Purge is called, and is on the
-// disk of every volume that works when it returns, so that it holds over a restart. The
-// files go in the background.
+// disk of every volume that works when it returns, so that it holds over a restart: on a
+// full one, the least recently used entries make room for it. The files go in the
+// background.
 //
 // The error says that a prefix or the time cannot be, and nothing has happened; or,
 // as an [ErrUnavailable], that no volume could be written, and then the purge holds in
@@ -188,11 +189,10 @@ func (c *Cache) Purge(site string, prefixes []string, at time.Time) error {
 	}
 	c.purges.add(list)
 	c.queue.purge()
-	err := c.purges.save()
 	for _, v := range c.volumes {
-		v.askSweep()
+		v.askSweep() // which makes room, too
 	}
-	if err != nil {
+	if err := c.purges.save(); err != nil {
 		return fmt.Errorf("cache: purge: it holds, but not over a restart before a volume works: %w", err)
 	}
 	return nil

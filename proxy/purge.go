@@ -33,7 +33,8 @@ func (p *Proxy) Purge(_ context.Context, site string, prefixes []string) (remark
 	err = p.store.Purge(site, prefixes, at)
 	switch {
 	case errors.Is(err, cache.ErrUnavailable):
-		remark = "the purge holds until the next start only, since it could not be written to any volume of the cache: " + err.Error()
+		remark = "the purge holds until the next start only, since it could not be written to any volume of the cache: " + err.Error() +
+			"; make room there or mend the disk, and purge again before karui is started again"
 	case err != nil:
 		return "", err
 	}

@@ -45,7 +45,11 @@ type Purge struct {
 	State State     `json:"state"`
 	// Remark says in what the proxy's part differs from the usual.
 	Remark string `json:"remark,omitempty"`
-	Edge   Edge   `json:"edge"`
+	// Volatile is whether the proxy's part holds until its next start only, since no disk
+	// took it; the remark says why. The edge is purged all the same: what it fetches until
+	// then is new, and what it had would be old at once.
+	Volatile bool `json:"volatile,omitempty"`
+	Edge     Edge `json:"edge"`
 }
 
 // Edge is the part of a purge at the edge.

@@ -178,13 +178,14 @@ func (s *Service) Purge(ctx context.Context, q Request, by string) (Purge, error
 			Remedy: "mend that, and purge again",
 		}
 	}
-	if remark != "" && foreign != "" {
+	volatile := remark != ""
+	if volatile && foreign != "" {
 		remark += "; "
 	}
 	remark += foreign
 	r := &record{Purge: Purge{
 		ID: strings.ToLower(rand.Text()[:12]), Site: site.ID, Prefixes: prefixes, Count: len(prefixes), Exact: q.Exact,
-		By: by, At: s.now(), State: Done, Remark: remark, Edge: Edge{State: None},
+		By: by, At: s.now(), State: Done, Remark: remark, Volatile: volatile, Edge: Edge{State: None},
 	}}
 	switch {
 	case pending:

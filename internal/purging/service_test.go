@@ -56,7 +56,7 @@ func TestNoEdge(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 		l.proxy.remark = "for this run"
-		if p = l.purge("plain", "/"); p.State != Done || p.Edge.State != None || p.Remark != "for this run" {
+		if p = l.purge("plain", "/"); p.State != Done || p.Edge.State != None || p.Remark != "for this run" || !p.Volatile {
 			t.Errorf("%+v", p)
 		}
 		pass(time.Hour)

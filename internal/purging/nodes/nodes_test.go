@@ -29,6 +29,7 @@ type node struct {
 	name    string
 	handler http.Handler
 	cut     func() error // nil lets every request through
+	remark  string       // of a purge that no disk took
 }
 
 func (n *node) Base() string { return n.name }
@@ -77,7 +78,8 @@ func (l *ledger) note(format string, args ...any) {
 func (l *ledger) purges(name string, refuse func(purging.Request) error) *node {
 	looks := map[string]int{}
 	var mu sync.Mutex
-	return &node{name: name, handler: api.New(api.Options{Log: slog.New(slog.DiscardHandler), Routes: []api.Route{
+	n := &node{name: name}
+	n.handler = api.New(api.Options{Log: slog.New(slog.DiscardHandler), Routes: []api.Route{
 		{Method: "POST", Pattern: "/purge", Right: api.Purge, MaxBody: 4 << 20, Handle: func(c *api.Call) (any, error) {
 			var q purging.Request
 			if err := c.Decode(&q); err != nil {
@@ -91,7 +93,7 @@ func (l *ledger) purges(name string, refuse func(purging.Request) error) *node {
 			l.note("%s %s %d edge %v exact %v", name, q.Site, len(q.Prefixes), *q.Edge, q.Exact)
 			mu.Lock()
 			defer mu.Unlock()
-			p := purging.Purge{ID: fmt.Sprint(name, len(looks)), Site: q.Site, State: purging.Done}
+			p := purging.Purge{ID: fmt.Sprint(name, len(looks)), Site: q.Site, State: purging.Done, Remark: n.remark, Volatile: n.remark != ""}
 			if *q.Edge {
 				p.State = purging.Running
 			}
@@ -111,7 +113,8 @@ func (l *ledger) purges(name string, refuse func(purging.Request) error) *node {
 			}
 			return p, nil
 		}},
-	}})}
+	}})
+	return n
 }
 
 func order(n int) Order {
@@ -189,6 +192,24 @@ func TestANodeThatDoesNotAcknowledge(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A node whose purge holds until its next start only is named, the edge goes on.
+func TestANodeThatCouldNotWrite(t *testing.T) {
+	for at := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			var l ledger
+			all := []Node{l.purges("a", nil), l.purges("b", nil)}
+			all[at].(*node).remark = "the disk is full" //nolint:forcetypeassert // it was made above
+			r := Purge(t.Context(), all, order(2*purging.MaxPrefixes))
+			if r.Failed || r.Nodes[at].Volatile != true || r.Nodes[1-at].Volatile || !slices.Equal(r.Nodes[at].Remarks, []string{"the disk is full"}) {
+				t.Errorf("%+v", r)
+			}
+			if !strings.Contains(l.lines[len(l.lines)-1], "edge true") {
+				t.Errorf("%v", l.lines)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,7 +43,11 @@ type Answer struct {
 	Admin        string `json:"admin"`
 	Acknowledged bool   `json:"acknowledged"`
 	Error        string `json:"error,omitempty"`
-	Err          error  `json:"-"`
+	// Remarks say in what its purge differs from the usual, and Volatile that it holds
+	// until the node's next start only.
+	Remarks  []string `json:"remarks,omitempty"`
+	Volatile bool     `json:"volatile,omitempty"`
+	Err      error    `json:"-"`
 }
 
 // retryBusy is how long a node that has no room for another purge at its edge is left
@@ -61,10 +66,12 @@ func Purge(ctx context.Context, nodes []Node, o Order) Result {
 	for i, n := range nodes[1:] {
 		others.Go(func() {
 			for _, piece := range pieces {
-				if _, err := send(ctx, n, o, piece, false); err != nil {
+				p, err := send(ctx, n, o, piece, false)
+				if err != nil {
 					r.Nodes[i+1].fail(err)
 					return
 				}
+				r.Nodes[i+1].note(p)
 			}
 		})
 	}
@@ -80,9 +87,17 @@ func Purge(ctx context.Context, nodes []Node, o Order) Result {
 			r.Failed = true
 			break
 		}
+		r.Nodes[0].note(p)
 		r.Purges = append(r.Purges, p)
 	}
 	return r
+}
+
+func (a *Answer) note(p purging.Purge) {
+	a.Volatile = a.Volatile || p.Volatile
+	if p.Remark != "" && !slices.Contains(a.Remarks, p.Remark) {
+		a.Remarks = append(a.Remarks, p.Remark)
+	}
 }
 
 func (a *Answer) fail(err error) { a.Acknowledged, a.Err, a.Error = false, err, err.Error() }
