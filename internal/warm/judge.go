@@ -20,8 +20,11 @@ const (
 	settled next = iota
 	// again: the answer will be another one soon.
 	again
-	// stressed: the proxy, or the origin behind it, wants to be left alone.
+	// stressed: the proxy wants to be left alone.
 	stressed
+	// unserved: the origin gave no image. That may be this image's own fault, or the
+	// origin wants to be left alone: what becomes of other images tells.
+	unserved
 	// failed: asking again would bring the same.
 	failed
 	// hopeless: no request of this run will be answered otherwise.
@@ -96,7 +99,7 @@ func unavailable(reason string) judgement {
 	case "secret":
 		return judgement{next: hopeless, reason: "the proxy refuses the key: its edge.secrets are others than those of this configuration"}
 	case "origin":
-		return judgement{next: stressed, reason: "the origin could not be reached, or answered that it is overloaded (503 origin)"}
+		return judgement{next: unserved, reason: "the origin could not be reached, or answered that it is overloaded (503 origin)"}
 	case "latency":
 		return judgement{next: stressed, reason: "the proxy turns requests away since they take too long (503 latency)"}
 	case "disk":

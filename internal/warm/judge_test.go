@@ -78,7 +78,7 @@ func TestJudge(t *testing.T) {
 		"disk":      {webp, answer{status: 503, header: heads("X-Karui-Reason: disk")}, stressed, judgement{}, "503 disk"},
 		"shed":      {webp, answer{status: 503, header: heads("X-Karui-Reason: shed")}, stressed, judgement{}, "503 shed"},
 		"drain":     {webp, answer{status: 503, header: heads("X-Karui-Reason: drain")}, stressed, judgement{}, "503 drain"},
-		"origin":    {webp, answer{status: 503, header: heads("X-Karui-Reason: origin")}, stressed, judgement{}, "503 origin"},
+		"origin":    {webp, answer{status: 503, header: heads("X-Karui-Reason: origin")}, unserved, judgement{}, "503 origin"},
 		"panic":     {webp, answer{status: 503, header: heads("X-Karui-Reason: panic")}, stressed, judgement{}, "503 panic"},
 		"other 503": {webp, answer{status: 503}, stressed, judgement{}, "not karui"},
 		"route":     {webp, answer{status: 503, header: heads("X-Karui-Reason: route")}, hopeless, judgement{}, "does not know the site"},

@@ -26,7 +26,15 @@ type pressure struct {
 	// good is when the last good answer came.
 	good   time.Time
 	reason string
+	// served is when the origin last gave an image, as far as can be seen, and unserved
+	// how many images in turn it did not give since.
+	served   time.Time
+	unserved int
 }
+
+// chance is how many images in turn the origin may not give before it counts as unwell.
+// In a site of which a third is missing, four in turn are so one time in a hundred.
+const chance = 3
 
 func newPressure() *pressure { return &pressure{share: 1} }
 
@@ -70,3 +78,9 @@ func (p *pressure) bears(now time.Time) time.Duration {
 	}
 	return now.Sub(p.since)
 }
+
+// serves takes note of an answer for which the origin was asked.
+func (p *pressure) serves(now time.Time) { p.served, p.unserved = now, 0 }
+
+// quicken lets the rate be such a share at least.
+func (p *pressure) quicken(share float64) { p.share = max(p.share, share) }

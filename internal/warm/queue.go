@@ -2,6 +2,7 @@ package warm
 
 import (
 	"container/heap"
+	"math/rand/v2"
 	"time"
 )
 
@@ -18,6 +19,13 @@ const (
 	lastReturn  = 4 * time.Minute
 )
 
+// The pauses between two requests for an image that the origin does not give: six of
+// them are two minutes.
+const (
+	firstServe = 5 * time.Second
+	lastServe  = 30 * time.Second
+)
+
 // task is one image in one form.
 type task struct {
 	target string
@@ -27,6 +35,11 @@ type task struct {
 	due   time.Time
 	// stressed is when it last met a proxy that wanted to be left alone.
 	stressed time.Time
+	// unserved is what was said when the origin last did not give it, empty if it was
+	// turned away otherwise or not at all.
+	unserved string
+	// own is whether it was not given while others were: that is its own fault.
+	own bool
 }
 
 // queue says which image comes next: first those that are being made, when their time
@@ -40,9 +53,16 @@ type queue struct {
 	// most bounds those that were begun and are neither settled nor turned away. It keeps
 	// a run from piling up conversions: it goes as fast as they are made.
 	most int
+	// scattered has new ones come in any order: neighbours in a sitemap may all be
+	// missing for one reason, and others are to show how the origin is.
+	scattered bool
+	mixed     bool // the front was chosen
+	random    *rand.Rand
 }
 
-func newQueue(parallel int) *queue { return &queue{most: max(16, 4*parallel)} }
+func newQueue(parallel int) *queue {
+	return &queue{most: max(16, 4*parallel), random: rand.New(rand.NewPCG(1, 2))}
+}
 
 func (q *queue) add(t *task) { q.fresh = append(q.fresh, t) }
 
@@ -54,13 +74,14 @@ func (q *queue) active() int { return q.running }
 // next gives the task whose turn it is, nil for none before due; due is zero where
 // only an answer can bring one. Under stress, those that were turned away come last:
 // it may be meant for them alone, as when an operator has a share of the images turned
-// away, and others are to show that.
+// away, and others are to show that. So they do once the origin did not give an image.
 func (q *queue) next(now time.Time, stress bool) (t *task, due time.Time) {
 	room := len(q.fresh) > 0 && q.running+len(q.waiting) < q.most
 	switch {
 	case q.waiting.ready(now):
 		return q.waiting[0], time.Time{}
-	case room && (stress || !q.away.ready(now)):
+	case room && (stress || q.scattered || !q.away.ready(now)):
+		q.scatter()
 		return q.fresh[0], time.Time{}
 	case q.away.ready(now):
 		return q.away[0], time.Time{}
@@ -73,6 +94,19 @@ func (q *queue) next(now time.Time, stress bool) (t *task, due time.Time) {
 	return nil, due
 }
 
+// scatter brings any of the new ones to the front, once for each that is taken.
+func (q *queue) scatter() {
+	if q.scattered && !q.mixed {
+		i := q.random.IntN(len(q.fresh))
+		q.fresh[0], q.fresh[i] = q.fresh[i], q.fresh[0]
+		q.mixed = true
+	}
+}
+
+// alone tells whether nothing is left that could show how the origin is, but for what
+// it did not give.
+func (q *queue) alone() bool { return len(q.fresh)+len(q.waiting) == 0 }
+
 // start takes what next gave.
 func (q *queue) start(t *task) {
 	q.running++
@@ -83,7 +117,7 @@ func (q *queue) start(t *task) {
 		heap.Pop(&q.away)
 	default:
 		q.fresh[0] = nil
-		q.fresh = q.fresh[1:]
+		q.fresh, q.mixed = q.fresh[1:], false
 	}
 }
 
@@ -97,10 +131,14 @@ func (q *queue) retry(t *task, now time.Time) {
 	heap.Push(&q.waiting, t)
 }
 
-// turned puts a task back that the proxy turned away.
+// turned puts a task back that the proxy turned away, or that the origin did not give.
 func (q *queue) turned(t *task, now time.Time) {
 	q.running--
-	t.due = now.Add(min(firstReturn<<min(t.tries/2, 10), lastReturn))
+	first, last := firstReturn, lastReturn
+	if t.unserved != "" {
+		first, last = firstServe, lastServe
+	}
+	t.due = now.Add(min(first<<min(t.tries/2, 10), last))
 	heap.Push(&q.away, t)
 }
 

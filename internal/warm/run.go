@@ -148,6 +148,9 @@ func (r *run) run(ctx context.Context) (*Report, error) {
 	r.walking = true
 	parts.Go(func() { r.walks(inner) })
 	err := r.loop(ctx)
+	if errors.Is(err, ErrOutage) {
+		r.name()
+	}
 	r.report.Seconds = time.Since(r.started).Round(time.Millisecond).Seconds()
 	r.report.Finished = err == nil
 	if saving := r.o.State.Save(); saving != nil {
@@ -284,18 +287,20 @@ func (r *run) take(res result, now time.Time) {
 		if r.pressure.good.After(t.stressed) && !t.stressed.IsZero() {
 			t.tries += 2
 		}
-		t.stressed = now
+		t.stressed, t.unserved = now, ""
 		if !r.exhausted(t, j.reason) {
 			r.queue.turned(t, now)
 		}
+	case unserved:
+		r.unserved(t, res, now)
 	case again:
-		r.pressure.well(now)
+		r.well(j, now)
 		t.tries++
 		if !r.exhausted(t, j.reason) {
 			r.queue.retry(t, now)
 		}
 	case settled:
-		r.pressure.well(now)
+		r.well(j, now)
 		r.forms[t.form].add(j, t.tries > 0)
 		r.o.State.settle(t.target, t.form, now)
 		r.queue.done()
@@ -303,8 +308,54 @@ func (r *run) take(res result, now time.Time) {
 		r.fatal = errors.New(j.reason)
 		r.queue.done()
 	default:
-		r.pressure.well(now)
+		r.well(j, now)
 		r.fail(t, j.reason)
+	}
+}
+
+// well takes note of an answer that is neither of a stressed proxy nor of an origin that
+// does not give the image.
+func (r *run) well(j judgement, now time.Time) {
+	r.pressure.well(now)
+	if !j.ready { // else it may be from the cache, and says nothing of the origin
+		r.pressure.serves(now)
+	}
+}
+
+// unserved deals with an image that the origin did not give. As long as others come, it
+// is the image's own fault and slows nobody down, and it is given up in the end. When
+// none comes, the origin is left alone. When there are no others, nothing can tell:
+// the image has as many tries.
+func (r *run) unserved(t *task, res result, now time.Time) {
+	r.queue.scattered = true
+	last := !r.walking && r.queue.alone()
+	if last {
+		r.pressure.quicken(1.0 / 4) // each has its own pauses
+	}
+	if !t.stressed.IsZero() && (r.pressure.served.After(t.stressed) || last) {
+		t.own = true
+		t.tries += 2 // half of them are enough: the pauses are longer
+	}
+	if !t.own {
+		r.pressure.unserved++
+	}
+	if !t.own && r.pressure.unserved > chance || !r.pressure.since.IsZero() && !last {
+		r.pressure.bad(res.began, now, res.reason)
+	}
+	t.stressed, t.unserved = now, res.reason
+	if !r.exhausted(t, res.reason) {
+		r.queue.turned(t, now)
+	}
+}
+
+// name tells, at the end of a run that gave up, of the images that the origin was asked
+// for and did not give: they may be why.
+func (r *run) name() {
+	for _, t := range r.queue.away {
+		if t.unserved != "" {
+			r.queue.running++ // fail lets it go
+			r.fail(t, "when the run gave up: "+t.unserved)
+		}
 	}
 }
 

@@ -465,3 +465,68 @@ func TestTheNumberOfImagesIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// broken answers 503 for the targets that are said to be so, as karui does where the
+// origin always answers 500.
+func broken(is func(n int) bool) func(request, int) answer {
+	return func(r request, nth int) answer {
+		var n int
+		_, _ = fmt.Sscanf(r.target, "/%d.jpg", &n)
+		if is(n) {
+			return refusal("origin")
+		}
+		return missThenHit(r, nth)
+	}
+}
+
+// What the origin never gives ends no run, slows it little, and is named.
+func TestImagesThatTheOriginNeverGives(t *testing.T) {
+	for name, tt := range map[string]struct {
+		all    int
+		rate   float64
+		is     func(n int) bool
+		broken int
+		most   time.Duration
+	}{
+		"alone":            {1, 5, func(int) bool { return true }, 1, 3 * time.Minute},
+		"one of two":       {2, 5, func(n int) bool { return n == 1 }, 1, 3 * time.Minute},
+		"one of two, slow": {2, 0.1, func(n int) bool { return n == 1 }, 1, 4 * time.Minute},
+		"spread":           {200, 5, func(n int) bool { return n%20 == 7 }, 10, 5 * time.Minute},
+		"the last":         {200, 5, func(n int) bool { return n >= 190 }, 10, 6 * time.Minute},
+		"the first":        {200, 5, func(n int) bool { return n < 10 }, 10, 5 * time.Minute},
+		"a few, no other":  {8, 5, func(int) bool { return true }, 8, 5 * time.Minute},
+		"a folder":         {900, 10, func(n int) bool { return n >= 100 && n < 400 }, 300, 30 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := options(paths(tt.all))
+				o.Rate = tt.rate
+				began := time.Now()
+				d := &double{answer: broken(tt.is)}
+				report, err := warmWith(t.Context(), o, d)
+				if took := time.Since(began); err != nil || !report.Finished || report.Failed != tt.broken || report.Forms[0].Made != tt.all-tt.broken || took > tt.most {
+					t.Fatalf("after %s: %v %+v", took, err, report)
+				}
+				for _, f := range report.Failures {
+					var n int
+					if _, err := fmt.Sscanf(f.Name, "/%d.jpg", &n); err != nil || !tt.is(n) || !strings.Contains(f.Reason, "503 origin") {
+						t.Errorf("%+v", f)
+					}
+					if tries := d.nth[f.Name+" webp"]; tries > maxTries {
+						t.Errorf("%s: %d tries", f.Name, tries)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A run that gives up since the origin gives nothing says what it was asked for.
+func TestWhatWasNotGivenIsNamedWhenTheRunGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		report, err := warmWith(t.Context(), options(paths(500)), &double{answer: broken(func(int) bool { return true })})
+		if !errors.Is(err, ErrOutage) || report.Finished || report.Failed < 10 || report.Failed > 30 || len(report.Failures) != report.Failed {
+			t.Fatalf("%v %+v", err, report)
+		}
+	})
+}
