@@ -39,5 +39,26 @@ func (h *Handler) visitor(r *http.Request, secret string, right Right) (*Visitor
 	return &Visitor{Name: call.Caller, token: call.token}, nil
 }
 
+// Near refuses what the API refuses whatever it asks for: what a web page of another
+// origin sends, and, without tokens, what comes under a name that may be anybody's. An
+// error is for Refuse.
+func (h *Handler) Near(r *http.Request) error { return h.near(r) }
+
+// Screen lets what Near does not refuse to a handler beside the API, which need not know
+// who asks.
+func (h *Handler) Screen(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h.near(r); err != nil {
+			h.fail(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Local tells whether a request names this machine by the loopback or an address. Any
+// other name may have been made to lead here by somebody else.
+func Local(r *http.Request) bool { return local(r.Host) }
+
 // Refuse answers with an error as the API does.
 func (h *Handler) Refuse(w http.ResponseWriter, r *http.Request, err error) { h.fail(w, r, err) }

@@ -18,7 +18,8 @@ import (
 // /healthz says that the process lives, /readyz that it would serve; neither
 // needs a token, since orchestrators have none. /metrics, which is about all
 // sites, needs one with the right `read` for all of them, unless the listener can
-// be reached from this machine only: what collects metrics there often has none.
+// be reached from this machine only and is asked for under this machine's name: what
+// collects metrics there often has none, and a browser may be led there under others.
 // /status is for people, and asks them for a token itself. /purge is too, and holds
 // nothing: its script asks the API.
 // Below /api/v1, tokens are needed wherever some are configured, also on the
@@ -36,15 +37,18 @@ func operators(cfg AdminConfig, ready func() bool, registry *prometheus.Registry
 		plain(w, http.StatusOK, "ready\n")
 	})
 	metrics := promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry})
-	if isLoopback(cfg.Listen) {
-		mux.Handle("GET /metrics", metrics)
-	} else {
-		mux.Handle("GET /metrics", calls.Guard(api.Read, metrics))
-	}
+	guarded := calls.Guard(api.Read, metrics)
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if isLoopback(cfg.Listen) && api.Local(r) {
+			metrics.ServeHTTP(w, r)
+			return
+		}
+		guarded.ServeHTTP(w, r)
+	})
 	mux.Handle(status.Path, people)
 	mux.Handle(status.Path+"/", people)
-	mux.Handle(purging.Path, purge)
-	mux.Handle(purging.Path+"/", purge)
+	mux.Handle(purging.Path, calls.Screen(purge))
+	mux.Handle(purging.Path+"/", calls.Screen(purge))
 	mux.Handle(path.Dir(api.Prefix)+"/", calls) // which also says so of versions that there are not
 	return mux
 }

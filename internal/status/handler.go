@@ -172,10 +172,14 @@ func (h *Handler) enter(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, Path, http.StatusSeeOther)
 }
 
-// leave ends the browser's session. Another site's page cannot: its requests bear
-// no cookie, and to those none is given or taken.
+// leave ends the browser's session. Another site's page cannot: its requests are
+// refused, bear no cookie, and to those without none is given or taken.
 func (h *Handler) leave(w http.ResponseWriter, r *http.Request) {
 	page.Secure(w.Header())
+	if err := h.api.Near(r); err != nil {
+		h.api.Refuse(w, r, err)
+		return
+	}
 	if h.sessions.close(r) {
 		http.SetCookie(w, cookie(r, ""))
 	}

@@ -239,6 +239,15 @@ func TestSession(t *testing.T) {
 	if h := answer.Header().Get("Set-Cookie"); h != "" {
 		t.Errorf("a request without a session gets %s", h)
 	}
+	// A page on another port of this machine is of the same site, and its requests bear it.
+	for _, line := range []string{"Sec-Fetch-Site: same-site", "Sec-Fetch-Site: cross-site", "Origin: http://127.0.0.1:3000"} {
+		if status, _, h := do("POST", Path+"/leave", nil, line); status != 403 || h.Get("Set-Cookie") != "" {
+			t.Errorf("leaving from another page (%s): %d, %s", line, status, h.Get("Set-Cookie"))
+		}
+	}
+	if status, body, _ := do("GET", Path, nil); status != 200 || !signedIn(body) {
+		t.Errorf("another page signed the browser out: %d", status)
+	}
 	if status, body, _ := do("POST", Path+"/leave", nil); status != 401 || signedIn(body) {
 		t.Errorf("after leaving: %d", status)
 	}
