@@ -24,7 +24,7 @@ var assets embed.FS
 
 // fragments are the parts of the page that change, each a template.
 func fragments() []string {
-	return []string{"verdict", "way", "controls", "cold", "stages", "charts", "watch", "inbox", "journal", "pid"}
+	return []string{"verdict", "way", "controls", "cold", "stages", "charts", "watch", "inbox", "journal", "pid", "pages", "shell"}
 }
 
 // policy is the page's Content-Security-Policy: nothing from elsewhere, and
@@ -212,6 +212,7 @@ func (d *demo) view(k kind) view {
 	if d.options.Site != nil {
 		v.Site, v.Rate = d.options.Site.Host, "1 visit a second"
 	}
+	v.Hand = d.hand()
 	if child != nil {
 		v.PID = child.pid()
 	}

@@ -47,6 +47,7 @@ type proxy struct {
 	mu      sync.Mutex
 	state   proxyState
 	child   *child
+	admin   string // address of its own pages, while it is up
 	watcher sync.WaitGroup
 }
 
@@ -66,6 +67,9 @@ func (p *proxy) start(ctx context.Context) error {
 		if json.Unmarshal([]byte(text), &l) == nil && l.Msg == "karui serves" {
 			once.Do(func() {
 				public = l.Public
+				p.mu.Lock()
+				p.admin = l.Admin
+				p.mu.Unlock()
 				close(ready)
 			})
 		}
@@ -175,6 +179,16 @@ func (p *proxy) now() (proxyState, *child) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state, p.child
+}
+
+// page is where karui's own pages are, "" while it is not up.
+func (p *proxy) page() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state != proxyUp || p.admin == "" {
+		return ""
+	}
+	return "http://" + p.admin
 }
 
 // guard is the watchdog as a child. When it ends by itself it is started again

@@ -40,6 +40,7 @@ type view struct {
 	Mails                             []mailView
 	Journal                           []entryView
 	PID                               int
+	Hand                              handView
 }
 
 // member is one of the origin group, in the order in which they are asked.
