@@ -38,6 +38,8 @@ Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.`,
   karui-watchdog rehearse shop
   karui-watchdog run`,
 	})
+	root.Version = versions()
+	root.SetVersionTemplate("{{.Version}}")
 	root.AddCommand(commands()...)
 	completeNames(root)
 	return root

@@ -20,9 +20,14 @@ func newVersionCommand() *cobra.Command {
 		Example: "  karui-watchdog version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "karui-watchdog %s\ncommit %s\n%s %s/%s\n",
-				version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versions())
 			return err
 		},
 	}
+}
+
+// versions is what `karui-watchdog version` and `karui-watchdog --version` print.
+func versions() string {
+	return fmt.Sprintf("karui-watchdog %s\ncommit %s\n%s %s/%s\n",
+		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

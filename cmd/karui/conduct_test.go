@@ -40,6 +40,7 @@ func TestNamesOfTheConfigurationAreCompleted(t *testing.T) {
 		"dial --config " + config:       {"auto", "full", "lean", "spare", "defer"},
 		"dial --config /nowhere":        {"auto", "full", "lean", "spare", "defer"},
 		"dial --config /nowhere --site": nil,
+		"drill --fault":                 faultNames(),
 		"convert --png":                 {"auto", "lossless", "lossy"},
 	} {
 		program.Offers(t, line, want...)

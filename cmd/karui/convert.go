@@ -165,7 +165,17 @@ func (c *convertFlags) run(cmd *cobra.Command, args []string) error {
 	case stopped != nil && total.Files < len(inputs):
 		return fmt.Errorf("stopped after %d of %d files: %w", total.Files, len(inputs), stopped)
 	case total.Failed > 0:
-		return fmt.Errorf("%d of %d files could not be read or written", total.Failed, total.Files)
+		there := 0
+		for _, r := range reports {
+			if strings.Contains(r.Error, "--overwrite") {
+				there++
+			}
+		}
+		hint := ""
+		if there > 0 {
+			hint = fmt.Sprintf(", %d of them since a file is there already, which --overwrite replaces", there)
+		}
+		return fmt.Errorf("%d of %d files could not be read or written%s", total.Failed, total.Files, hint)
 	}
 	return nil
 }

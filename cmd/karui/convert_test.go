@@ -53,7 +53,7 @@ func TestConvertCommand(t *testing.T) {
 	}
 	// The variant of the first run is in the way.
 	code, stdout, stderr = karui(t, "convert", photo, "-o", out)
-	if code != 1 || !strings.Contains(stdout, "exists already") || !strings.Contains(stderr, "1 of 1 files could not be read or written") {
+	if code != 1 || !strings.Contains(stdout, "exists already") || !strings.Contains(stderr, "1 of 1 files could not be read or written, 1 of them since a file is there already, which --overwrite replaces") {
 		t.Errorf("%d %s %s", code, stdout, stderr)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
@@ -51,14 +52,25 @@ sites of the configuration.`,
 	flags.BoolVar(&d.dryRun, "dry-run", false, "say what each fault would do to the configured sites, and send nothing")
 	flags.BoolVar(&d.json, "json", false, "print the figures as JSON")
 	flags.BoolVar(&d.both, "both", false, "both places misbehave, not only one of two")
-	flags.StringArrayVar(&d.faults, "fault", nil, fmt.Sprintf("only this one, more than once for several: %q", drill.Faults()))
+	flags.StringArrayVar(&d.faults, "fault", nil, "only this one, more than once for several: "+strings.Join(faultNames(), ", "))
 	flags.StringSliceVar(&d.rates, "rate", nil, "shares of requests that are hit (default 1%,10%,50%,100%)")
 	flags.IntSliceVar(&d.levels, "level", nil, "levels of retry.level (default 0,1,2,3)")
 	flags.IntVar(&d.options.Requests, "requests", 500, "how many for each fault, rate and level")
 	flags.IntVar(&d.options.PerSecond, "per-second", 250, "how many of these in a second")
 	flags.IntVar(&d.options.AtOnce, "at-once", 6, "how many measurements beside one another")
 	flags.DurationVar(&d.limit, "limit", 10*time.Minute, "end after this time, with what was measured until then")
+	if err := cmd.RegisterFlagCompletionFunc("fault", cobra.FixedCompletions(faultNames(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // only for a flag that does not exist
+	}
 	return cmd
+}
+
+func faultNames() []string {
+	var names []string
+	for _, f := range drill.Faults() {
+		names = append(names, string(f))
+	}
+	return names
 }
 
 func (d *drilling) run(cmd *cobra.Command, _ []string) error {
@@ -88,7 +100,7 @@ func (d *drilling) run(cmd *cobra.Command, _ []string) error {
 		out.SetIndent("", "  ")
 		err = out.Encode(report)
 	} else {
-		err = report.Print(cmd.OutOrStdout())
+		err = report.Print(cmd.OutOrStdout(), command.Terminal(cmd.OutOrStdout()))
 	}
 	switch {
 	case errors.Is(failure, context.DeadlineExceeded):
@@ -131,7 +143,7 @@ func (d *drilling) plan(cmd *cobra.Command) error {
 		out.SetIndent("", "  ")
 		return out.Encode(steps)
 	}
-	return drill.PrintPlan(cmd.OutOrStdout(), steps)
+	return drill.PrintPlan(cmd.OutOrStdout(), steps, command.Terminal(cmd.OutOrStdout()))
 }
 
 // drillProgress shows how far the drill is, on a terminal only. End takes it away.

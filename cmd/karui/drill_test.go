@@ -19,6 +19,12 @@ func TestDrill(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &cells); err != nil || len(cells.Cells) != 2 || cells.Cells[1]["fault"] != "cut early" {
 		t.Errorf("%v:\n%s", err, stdout)
 	}
+	_, stdout, _ = karui(t, "drill", "--fault", "slow", "--rate", "100%", "--level", "2", "--requests", "20", "--per-second", "500")
+	for line := range strings.Lines(stdout) {
+		if n := len([]rune(line)); n > 81 || strings.ContainsAny(line, "│─┌") {
+			t.Errorf("%d columns, without a terminal: %s", n, line)
+		}
+	}
 	for _, args := range [][]string{
 		{"--fault", "smoke"}, {"--rate", "0%"}, {"--rate", "half"}, {"--level", "7"}, {"--requests", "-3"}, {"--limit", "0s"}, {"--config", "/dev/null"},
 	} {
@@ -39,7 +45,7 @@ func TestDrillDryRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := karui(t, "drill", "--config", file, "--dry-run")
-	if code != 0 || stderr != "" || strings.Count(stdout, "│ shop │ tokyo │") != len(drill.Faults()) || !strings.Contains(stdout, "another place") {
+	if code != 0 || stderr != "" || strings.ContainsRune(stdout, '│') || strings.Count(stdout, "shop  tokyo  ") != len(drill.Faults()) || !strings.Contains(stdout, "another place") {
 		t.Errorf("%d %s\n%s", code, stderr, stdout)
 	}
 	code, stdout, _ = karui(t, "drill", "--config", file, "--dry-run", "--json")

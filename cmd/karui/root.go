@@ -43,6 +43,8 @@ Exit codes: 0 good, 1 failed, 2 wrong usage or configuration.`,
   karui config check --config /etc/karui/karui.yaml
   karui completion bash > /etc/bash_completion.d/karui`,
 	})
+	root.Version = versions()
+	root.SetVersionTemplate("{{.Version}}")
 	root.AddCommand(commands()...)
 	completeNames(root)
 	return root

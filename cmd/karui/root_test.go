@@ -36,6 +36,11 @@ func TestVersion(t *testing.T) {
 	if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "karui development\n") || !strings.Contains(stdout, "go1.") || !strings.Contains(stdout, "\nlibvips 8.") {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
+	for _, flag := range []string{"--version", "-v"} {
+		if code, same, stderr := karui(t, flag); code != 0 || same != stdout || stderr != "" {
+			t.Errorf("%s: %d %q %q", flag, code, same, stderr)
+		}
+	}
 }
 
 // A flag of any command that takes a form of its own says so without words of Go.

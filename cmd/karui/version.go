@@ -22,9 +22,14 @@ func newVersionCommand() *cobra.Command {
 		Example: "  karui version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "karui %s\ncommit %s\n%s %s/%s\nlibvips %s\n",
-				version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, convert.LibvipsVersion())
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versions())
 			return err
 		},
 	}
+}
+
+// versions is what `karui version` and `karui --version` print.
+func versions() string {
+	return fmt.Sprintf("karui %s\ncommit %s\n%s %s/%s\nlibvips %s\n",
+		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, convert.LibvipsVersion())
 }

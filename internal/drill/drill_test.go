@@ -127,7 +127,7 @@ func TestPrintedReport(t *testing.T) {
 		{Fault: Hang, Rate: 1, Level: 0, Requests: 10, Retries: "off"},
 	}}
 	var b bytes.Buffer
-	if err := r.Print(&b); err != nil {
+	if err := r.Print(&b, true); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{"refuse │   1 % │     2 │ 99.99 %", "100.00 %", "+0.1 %", "1.2 ms", "1000.0 ms", "0.00 %", "one of two places misbehaves", "Limit to the first byte: 2s"} {
@@ -175,7 +175,7 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := PrintPlan(&b, Plan([]Site{site(2, "auto", 1, 1)})); err != nil || !strings.Contains(b.String(), "connection refused") || !strings.Contains(b.String(), "4s") {
+	if err := PrintPlan(&b, Plan([]Site{site(2, "auto", 1, 1)}), true); err != nil || !strings.Contains(b.String(), "connection refused") || !strings.Contains(b.String(), "4s") {
 		t.Errorf("%v\n%s", err, &b)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Print writes the report as a table.
-func (r Report) Print(w io.Writer) error {
-	t := newTable("fault", "rate", "level", "good", "with the edge", "added requests", "p50", "p99", "retries")
+// Print writes the report as a table: with lines around it, or plainly for programs.
+func (r Report) Print(w io.Writer, lines bool) error {
+	t := newTable(lines, "fault", "rate", "level", "good", "with edge", "added", "p50", "p99", "retries")
 	t.SetColumnConfigs([]table.ColumnConfig{
 		{Number: 2, Align: text.AlignRight},
 		{Number: 3, Align: text.AlignRight},
@@ -36,15 +36,16 @@ func (r Report) Print(w io.Writer) error {
 	if r.Both {
 		which = "both places misbehave"
 	}
-	_, err := fmt.Fprintf(w, "%s\n\n%s, in the share of its requests under rate. good: answered well by karui. with the edge:\n"+
-		"after the edge has asked the true origin (the place that misbehaves) for what karui answered with 503, which\n"+
+	_, err := fmt.Fprintf(w, "%s\n\n%s, in the share of its requests under rate.\n"+
+		"good: answered well by karui. with edge: after the edge has asked the true\n"+
+		"origin (the place that misbehaves) for what karui answered with 503, which\n"+
 		"counts among the added requests. Limit to the first byte: %s.\n", t.Render(), which, time.Duration(r.Deadline))
 	return err
 }
 
-// PrintPlan writes the steps as a table.
-func PrintPlan(w io.Writer, steps []Step) error {
-	t := newTable("site", "place", "fault", "then", "while sick", "first try has", "and the place is")
+// PrintPlan writes the steps as a table, as Print does.
+func PrintPlan(w io.Writer, steps []Step, lines bool) error {
+	t := newTable(lines, "site", "place", "fault", "then", "while sick", "first try has", "and the place is")
 	for i, s := range steps {
 		if i > 0 && (s.Site != steps[i-1].Site || s.Place != steps[i-1].Place) {
 			t.AppendSeparator()
@@ -55,9 +56,14 @@ func PrintPlan(w io.Writer, steps []Step) error {
 	return err
 }
 
-func newTable(head ...string) table.Writer {
+func newTable(lines bool, head ...string) table.Writer {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
+	if !lines {
+		t.Style().Options = table.OptionsNoBordersAndSeparators
+		t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", "  "
+		t.SuppressTrailingSpaces()
+	}
 	t.Style().Format.Header = text.FormatDefault
 	row := make(table.Row, len(head))
 	for i, h := range head {
