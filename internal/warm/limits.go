@@ -10,8 +10,14 @@ type Limits struct {
 	// Sitemaps and Pages are how many documents are fetched, Depth how far an index of
 	// sitemaps may be from the first.
 	Sitemaps, Pages, Depth int
-	// Images is how many images are asked for.
+	// Bytes and Addresses bound all documents together: their bytes, unpacked, and the
+	// addresses in them, of whatever host. When one is spent, nothing more is fetched.
+	Bytes     int64
+	Addresses int
+	// Images is how many images are asked for, and Kept how long their addresses may be
+	// together, in bytes.
 	Images int
+	Kept   int64
 	// Fetch is how long one document may take.
 	Fetch time.Duration
 	// Failures is how many failures are told in full; all are counted.
@@ -22,7 +28,8 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Sitemap: 50 << 20, Page: 10 << 20, Sitemaps: 10_000, Pages: 100_000, Depth: 4,
-		Images: 200_000, Fetch: 30 * time.Second, Failures: 100,
+		Bytes: 64 << 30, Addresses: 50_000_000,
+		Images: 200_000, Kept: 256 << 20, Fetch: 30 * time.Second, Failures: 100,
 	}
 }
 

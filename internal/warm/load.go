@@ -121,6 +121,6 @@ func (i *intake) failed(name string, err error) {
 }
 
 func (i *intake) full() (full bool) {
-	i.tell(func() { full = len(i.r.seen) >= i.r.o.Images })
+	i.tell(func() { full = len(i.r.seen) >= i.r.o.Images || i.r.kept >= i.r.o.Kept })
 	return full
 }

@@ -92,6 +92,7 @@ type run struct {
 	forms    map[Form]*FormReport
 	failed   map[string]int // images that failed, by their place in report.Failures, -1 for none
 	seen     map[string]bool
+	kept     int64 // bytes of what was seen
 	walking  bool
 	load     Load
 	loaded   time.Time // since when the load is too high, zero if it is not
@@ -392,11 +393,12 @@ func (r *run) found(target string) {
 	if r.seen[target] {
 		return
 	}
-	if len(r.seen) >= r.o.Images {
+	if len(r.seen) >= r.o.Images || r.kept+int64(len(target)) > r.o.Kept {
 		r.report.OverLimit++
 		return
 	}
 	r.seen[target] = true
+	r.kept += int64(len(target))
 	r.report.Images++
 	if r.o.DryRun {
 		if r.o.Found != nil {

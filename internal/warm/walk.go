@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"os"
 	"strings"
@@ -68,13 +69,24 @@ type walk struct {
 	sink sink
 
 	sitemaps, read int
-	seen           map[string]bool // sitemaps and pages
+	bytes          int64
+	addresses      int
+	// seen are the sitemaps and pages, by what names them in memory of a fixed size. Only
+	// what is within the limits comes into it.
+	seen map[uint64]bool
+	seed maphash.Seed
 }
+
+// first tells whether an address was not seen before.
+func (w *walk) first(from address) bool { return !w.seen[maphash.Comparable(w.seed, from)] }
+
+// saw remembers an address.
+func (w *walk) saw(from address) { w.seen[maphash.Comparable(w.seed, from)] = true }
 
 // run goes through the sources. It returns only the error of ctx: what cannot be read
 // is told to the sink.
 func (w *walk) run(ctx context.Context, sources []Source) error {
-	w.seen = map[string]bool{}
+	w.seen, w.seed = map[uint64]bool{}, maphash.MakeSeed()
 	for _, s := range sources {
 		if err := w.source(ctx, s); err != nil && ctx.Err() == nil {
 			w.sink.failed(s.Name, err)
@@ -122,6 +134,7 @@ func (w *walk) source(ctx context.Context, s Source) error {
 		return err
 	default:
 		lines, err := parseList(d.body)
+		w.addresses += len(lines)
 		for _, line := range lines {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -134,10 +147,18 @@ func (w *walk) source(ctx context.Context, s Source) error {
 
 // load fetches one document at its turn.
 func (w *walk) load(ctx context.Context, from address, most int64) (document, error) {
+	switch {
+	case w.bytes >= w.limits.Bytes:
+		return document{}, fmt.Errorf("it was not read: all documents together have over %d bytes", w.limits.Bytes)
+	case w.addresses >= w.limits.Addresses:
+		return document{}, fmt.Errorf("it was not read: all documents together name over %d addresses", w.limits.Addresses)
+	}
 	if err := w.wait(ctx); err != nil {
 		return document{}, err
 	}
-	return w.fetch.get(ctx, from, most)
+	d, err := w.fetch.get(ctx, from, most)
+	w.bytes += int64(len(d.body))
+	return d, err
 }
 
 // errForeign is about a document that would have to be fetched from elsewhere.
@@ -145,16 +166,16 @@ var errForeign = errors.New("it is on none of the site's hosts: name it on the c
 
 func (w *walk) sitemap(ctx context.Context, from address, depth int) error {
 	switch {
-	case w.seen[from.String()]:
-		return nil
 	case !w.scope.mayFetch(from):
 		return errForeign
+	case !w.first(from):
+		return nil
 	case depth > w.limits.Depth:
 		return fmt.Errorf("it is more than %d sitemaps deep", w.limits.Depth)
 	case w.sitemaps >= w.limits.Sitemaps:
 		return fmt.Errorf("it is one of more than %d sitemaps", w.limits.Sitemaps)
 	}
-	w.seen[from.String()] = true
+	w.saw(from)
 	w.sitemaps++
 	d, err := w.load(ctx, from, w.limits.Sitemap)
 	if err != nil {
@@ -170,12 +191,16 @@ func (w *walk) readSitemap(ctx context.Context, d document, depth int) error {
 	if failure == nil || len(s.entries)+len(s.others) > 0 {
 		w.sink.documents(1, 0)
 	}
+	d.body = nil // it may be long until the sitemaps below it are read
+	w.addresses += len(s.others)
 	for _, e := range s.entries {
+		w.addresses += 1 + len(e.images)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		w.entry(ctx, d.from, e)
 	}
+	s.entries = nil
 	for _, name := range s.others {
 		a, ok := resolve(d.from, name)
 		if !ok {
@@ -224,21 +249,22 @@ func (w *walk) entry(ctx context.Context, base address, e entry) {
 // page takes the images of the page at an address. What an earlier run read is not read
 // again, but for the pages that the caller named.
 func (w *walk) page(ctx context.Context, from address, named bool) error {
-	url := from.String()
-	if w.seen[url] {
-		return nil
-	}
-	w.seen[url] = true
-	if targets, ok := w.sink.known(url); ok && !named {
-		w.sink.page(url, targets)
-		return nil
-	}
 	if !w.scope.mayFetch(from) {
 		return errForeign
+	}
+	if !w.first(from) {
+		return nil
+	}
+	url := from.String()
+	if targets, ok := w.sink.known(url); ok && !named {
+		w.saw(from)
+		w.sink.page(url, targets)
+		return nil
 	}
 	if w.read >= w.limits.Pages {
 		return fmt.Errorf("it is one of more than %d pages", w.limits.Pages)
 	}
+	w.saw(from)
 	w.read++
 	d, err := w.load(ctx, from, w.limits.Page)
 	if err != nil {
@@ -259,6 +285,7 @@ func (w *walk) readPage(d document) ([]string, error) {
 		return nil, nil
 	}
 	p, failure := parsePage(d.body, d.contentType)
+	w.addresses += len(p.images)
 	w.sink.documents(0, 1)
 	base := d.from
 	if p.base != "" {
