@@ -22,6 +22,7 @@ func operatorFaults() []fault {
 			return deed{fmt.Sprintf("a changed picture is purged; SIGKILL as soon as karui has said so, started again after %v", away), func(ctx context.Context) error {
 				o := p.operator
 				c := o.turning[changed%len(o.turning)]
+				o.look(ctx, orderOf(c)) // so that there is something to purge
 				o.change(c)
 				what := orderOf(c)
 				if all {

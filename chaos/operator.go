@@ -39,7 +39,8 @@ type operations struct {
 	Repeated int `json:"repeated"`
 	// Killed are purges after whose acknowledgement karui was killed at once.
 	Killed int `json:"killed_after"`
-	// Looks are answers of karui itself right after it said that it had purged.
+	// Looks are answers of karui itself before a change, and right after it said that it
+	// had purged.
 	Looks int `json:"looks"`
 	// Longest is how long the slowest took until it was complete, in seconds.
 	Longest float64 `json:"longest_s"`
@@ -82,7 +83,10 @@ func (o *operator) run(ctx context.Context) {
 			o.change(c)
 		}
 		if o.rng.IntN(4) > 0 { // else the next purge ends several versions at once
-			o.purge(ctx, o.rng.IntN(2) == 0, o.choose(o.rng), nil)
+			what := o.choose(o.rng)
+			o.look(ctx, what) // so that there is something to purge
+			o.change(what.pictures[0])
+			o.purge(ctx, o.rng.IntN(2) == 0, what, nil)
 		}
 	}
 }
@@ -234,14 +238,13 @@ func (o *operator) byAPI(ctx context.Context, what order, acknowledged func() er
 		return errors.New(p.Remark)
 	}
 	what.note(time.Now(), true)
-	o.look(ctx, what)
-	if acknowledged != nil {
+	if acknowledged != nil { // before anybody asks, and the new picture takes the old one's place
 		o.note(func(n *operations) { n.Killed++ })
 		if err := acknowledged(); err != nil {
 			return err
 		}
-		o.look(ctx, what)
 	}
+	o.look(ctx, what)
 	for p.State == purging.Running {
 		if !pause(ctx, 200*time.Millisecond) {
 			return ctx.Err()
@@ -258,7 +261,8 @@ func (o *operator) byAPI(ctx context.Context, what order, acknowledged func() er
 // mostLooks bounds how many pictures are looked at after a purge.
 const mostLooks = 3
 
-// look asks karui itself for what it has just purged, before the edge has been. What it
+// look asks karui itself for what is to be purged, or has just been, before the edge has
+// been. What it
 // does not answer well is the edge's to cope with.
 func (o *operator) look(ctx context.Context, what order) {
 	p := o.proof

@@ -248,7 +248,7 @@ func (r *Report) write(w io.Writer) {
 	say("struck: %s\n", sorted(r.Struck))
 	say("cut transfers: %d, cut again when repeated: %d (all of them under way in what was killed, stopped or cut)\n", r.Cut, r.Repeated)
 	say("excluded: %d error answers while the true origin was down for everybody\n", r.Excluded)
-	say("pictures changed: %d times; purges completed: %d, of them %d with karui killed at once; tried again: %d; longest: %.1f s; karui itself asked right after: %d times\n",
+	say("pictures changed: %d times; purges completed: %d, of them %d with karui killed at once; tried again: %d; longest: %.1f s; karui itself asked before and right after: %d times\n",
 		r.Operated.Changes, r.Operated.Purges, r.Operated.Killed, r.Operated.Repeated, r.Operated.Longest, r.Operated.Looks)
 	say("postponed conversions at the end of a time at defer: %d at most\n", r.Operated.Postponed)
 	if r.Unknown > 0 {
