@@ -84,7 +84,7 @@ func (m *maker) judge() []concern {
 	judgeShares(f, add)
 	judgePlaces(f, m.blamed(), add)
 	judgeMachine(p, add)
-	judgeSuccess(m.all, add)
+	judgeSuccess(m.all, m.worst(), add)
 	slices.SortStableFunc(found, func(a, b concern) int {
 		return cmp.Or(cmp.Compare(rank(a.Tone), rank(b.Tone)), -cmp.Compare(a.loses, b.loses), -cmp.Compare(a.lost, b.lost))
 	})
@@ -272,7 +272,7 @@ func judgeMachine(p *picture, add adder) {
 	}
 }
 
-func judgeSuccess(all *success.Record, add adder) {
+func judgeSuccess(all *success.Record, worst string, add adder) {
 	if all == nil {
 		return
 	}
@@ -280,8 +280,11 @@ func judgeSuccess(all *success.Record, add adder) {
 	if len(all.Reasons) > 0 {
 		why = ", most often " + all.Reasons[0].Word
 	}
+	if worst != "" {
+		worst = " Most was lost at " + worst + "."
+	}
 	if !all.MinuteMet() {
-		add(toneWarn, "success", "success", "Of the last full minute, %s was answered well; three nines are aimed at.", page.Share(all.LastMinute.Good, all.LastMinute.Total))
+		add(toneWarn, "success", "success", "Of the last full minute, %s was answered well; three nines are aimed at.%s", page.Share(all.LastMinute.Good, all.LastMinute.Total), worst)
 	}
 	if !all.DayMet() {
 		add(toneWarn, "success", "success", "Of the last 24 hours, %s was answered well; four nines are aimed at%s.", page.Share(all.LastDay.Good, all.LastDay.Total), why)

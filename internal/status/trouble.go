@@ -158,6 +158,18 @@ func shareTrouble(site string, r recent, refused counts) (t trouble, ok bool) {
 	return t, true
 }
 
+// newTrouble tells whether nothing at all was had from the places within the last full
+// minute, though they were reached: all answered with errors, say.
+func newTrouble(site string, last counts) (t trouble, ok bool) {
+	lost := last[byOrigin]
+	if lost < fewLost || last[miss]+last[wait]+last[bypass] > 0 {
+		return trouble{}, false
+	}
+	t = trouble{site: site, tone: toneBad, where: "refused", loses: losesPictures, lost: lost, origin: true, short: "nothing new can be had from its origin"}
+	t.text = t.short + fmt.Sprintf(" (all of %s in the last full minute failed; the log says why)", page.Plural(lost, "request"))
+	return t, true
+}
+
 // mostly gives the most frequent reason for a 503.
 func mostly(c counts) (most outcome, some bool) {
 	for o := firstRefused; o < outcomes; o++ {
@@ -183,6 +195,9 @@ func (m *maker) troubles() []trouble {
 	var found []trouble
 	for _, site := range f.Sites {
 		t, ok := placesTrouble(places[site.ID], f.silent)
+		if hour := m.sites[site.ID]; !ok && hour != nil {
+			t, ok = newTrouble(site.ID, hour[minutes-2].counts())
+		}
 		r := m.recently[site.ID]
 		switch refused := m.refusedLately(site.ID); {
 		case ok && r.bad():
@@ -219,6 +234,27 @@ func (m *maker) refusedLately(site string) counts {
 		}
 	}
 	return sum
+}
+
+// worst names the sites at which most of the last full minute's requests were lost,
+// with the reasons.
+func (m *maker) worst() string {
+	var sites []trouble
+	for id, r := range m.records {
+		if !r.MinuteMet() {
+			t := trouble{site: id, lost: r.LastMinute.Total - r.LastMinute.Good}
+			if o, some := mostly(m.refusedLately(id)); some {
+				t.text = " (" + o.word() + ")"
+			}
+			sites = append(sites, t)
+		}
+	}
+	slices.SortFunc(sites, func(a, b trouble) int { return cmp.Or(-cmp.Compare(a.lost, b.lost), cmp.Compare(a.site, b.site)) })
+	names := make([]string, len(sites))
+	for i, t := range sites {
+		names[i] = t.site + t.text
+	}
+	return several(names)
 }
 
 // judgeSites says what is wrong with single sites: the worst one by one, and the rest

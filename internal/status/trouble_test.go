@@ -20,6 +20,7 @@ func TestSiteWithoutItsOriginComesFirst(t *testing.T) {
 	for _, words := range []string{
 		`<div class="banner bad">` + "\n" + `  <h1 id="verdict-title" data-announce>blog: its origin main answers nothing. One thing is to be looked at.</h1>`,
 		`<ul class="concerns"><li><a class="pill bad" href="#places">site</a> <span>blog: its origin main answers nothing (11 of 11 in the last minute: connection refused); 0.0 % of 11 requests of the last full minute were answered well.</span>`,
+		`three nines are aimed at. Most was lost at blog (origin).`,
 		`<tr class="bad" data-site="blog"><th scope="row">blog</th>`,
 		`<tr class="warn" data-site="shop"><th scope="row">shop</th>`,
 		`under 99.99 % in 24 h`,
@@ -145,6 +146,24 @@ func TestConcernsAreRankedByWhatViewersLose(t *testing.T) {
 	}
 	if _, title := verdict(m.judge()); title != "customer-005: its origin tokyo answers nothing. 6 more things are wrong." {
 		t.Errorf("%q", title)
+	}
+}
+
+// A place that answers every request with an error answers, and brings nothing all the same.
+func TestOriginThatBringsNothingNew(t *testing.T) {
+	for name, c := range map[string]struct {
+		last counts
+		want bool
+	}{
+		"hits hide it":   {counts{hit: 160, original: 3, byOrigin: 12}, true},
+		"two are chance": {counts{hit: 160, byOrigin: 2}, false},
+		"some were had":  {counts{hit: 160, miss: 1, byOrigin: 12}, false},
+		"pages were had": {counts{hit: 160, bypass: 1, byOrigin: 12}, false},
+		"not the origin": {counts{hit: 160, byLatency: 12}, false},
+	} {
+		if got, ok := newTrouble("shop", c.last); ok != c.want || ok && got.text != "nothing new can be had from its origin (all of 12 requests in the last full minute failed; the log says why)" {
+			t.Errorf("%s: %t %q", name, ok, got.text)
+		}
 	}
 }
 
