@@ -83,8 +83,13 @@ func (i *intake) image(target string) { i.tell(func() { i.r.found(target) }) }
 
 func (i *intake) page(url string, targets []string) {
 	i.tell(func() {
+		all := true
 		for _, t := range targets {
 			i.r.found(t)
+			all = all && i.r.seen[t]
+		}
+		if !all {
+			return // the page is read again when its other images have their turn
 		}
 		if _, known := i.r.o.State.pageSince(url, i.r.fresh); !known {
 			i.r.o.State.readPage(url, targets, time.Now())

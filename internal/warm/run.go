@@ -134,6 +134,7 @@ func (r *run) run(ctx context.Context) (*Report, error) {
 	r.fresh = r.started.Add(-r.o.DoneFor)
 	r.o.State.forget(r.fresh)
 	r.saveAt = r.started
+	r.say(r.o.State.Moved())
 	inner, end := context.WithCancelCause(ctx)
 	var parts sync.WaitGroup
 	defer parts.Wait()

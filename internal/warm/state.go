@@ -1,13 +1,9 @@
 package warm
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,47 +11,66 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"golang.org/x/sys/unix"
 )
 
 // stateVersion is the form of the state file.
-const stateVersion = 1
+const stateVersion = 2
 
-// maxState bounds the file that is read, in bytes; what a run writes at the limit of
-// images is smaller.
-const maxState = 512 << 20
+// The bounds of the state file, in bytes, and of the images of all pages together in
+// it. Pages beyond them are read again by the next run. Images at the limit of a run are
+// well below.
+const (
+	maxState   = 512 << 20
+	maxPageURL = 64 << 20
+	maxNamed   = 10_000_000
+)
 
 // State is the memory of one job, a site with its sources, in a file. It is not for
 // several goroutines.
 type State struct {
-	file    string
-	lock    *os.File
-	content stateFile
-	dirty   bool
-}
+	file  string
+	lock  *os.File
+	head  stateHead
+	dirty bool
+	// moved says why the file's contents were moved aside, empty if they were not.
+	moved string
+	most  int64 // maxState but in tests
 
-// stateFile is what the file holds.
-type stateFile struct {
-	Version int      `json:"karui_warm"`
-	Site    string   `json:"site"`
-	Sources []string `json:"sources"`
-	// Pages are those that were read, with the images on them.
-	Pages map[string]statePage `json:"pages,omitempty"`
-	// Done says when an image was settled in a form, in seconds of Unix time.
-	Done map[string]map[string]int64 `json:"done"`
+	// targets are the images by number, and index the number of each.
+	targets []string
+	index   map[string]uint32
+	// done says for each form when each image was settled in it, in seconds of Unix time,
+	// 0 for never.
+	done map[string][]int64
+	// pages are those that were read, with the images on them. Their addresses take
+	// pageBytes, and they name so many images.
+	pages     map[string]statePage
+	pageBytes int64
+	named     int
 }
 
 type statePage struct {
-	Read   int64    `json:"read"`
-	Images []string `json:"images"`
+	read   int64
+	images []uint32
+}
+
+func newState(site string, sources []Source) *State {
+	return &State{
+		head: stateHead{stateVersion, site, names(sources)}, most: maxState,
+		index: map[string]uint32{}, done: map[string][]int64{}, pages: map[string]statePage{},
+	}
 }
 
 // StateName is the usual name of a job's state file.
 func StateName(site string, sources []Source) string {
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, strings.Join(names(sources), "\n")) // it cannot fail
-	return site + "-" + strconv.FormatUint(h.Sum64(), 36) + ".json"
+	return stateHead{Site: site, Sources: names(sources)}.name()
+}
+
+func (h stateHead) name() string {
+	sum := fnv.New64a()
+	_, _ = io.WriteString(sum, strings.Join(h.Sources, "\n")) // it cannot fail
+	return h.Site + "-" + strconv.FormatUint(sum.Sum64(), 36) + ".json"
 }
 
 func names(sources []Source) []string {
@@ -74,7 +89,8 @@ func names(sources []Source) []string {
 }
 
 // OpenState opens or begins the state of a job. With anew, what it held is forgotten.
-// A file of another job, or of somebody else, is an error and left alone. Close it.
+// A file of another job, or of somebody else, is an error and left alone; one of this
+// job that cannot be read, as by another version, is moved aside. Close it.
 func OpenState(file, site string, sources []Source, anew bool) (*State, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the state file: %w (--state names another place)", err)
@@ -87,7 +103,8 @@ func OpenState(file, site string, sources []Source, anew bool) (*State, error) {
 		_ = lock.Close()
 		return nil, fmt.Errorf("%s is in use: another karui warm is at the same work (--state names another file)", file)
 	}
-	s := &State{file: file, lock: lock, content: stateFile{Version: stateVersion, Site: site, Sources: names(sources), Done: map[string]map[string]int64{}}}
+	s := newState(site, sources)
+	s.file, s.lock = file, lock
 	if err := s.load(anew); err != nil {
 		_ = lock.Close()
 		return nil, err
@@ -96,45 +113,11 @@ func OpenState(file, site string, sources []Source, anew bool) (*State, error) {
 }
 
 // Memory is a state without a file.
-func Memory(site string, sources []Source) *State {
-	return &State{content: stateFile{Version: stateVersion, Site: site, Sources: names(sources), Done: map[string]map[string]int64{}}}
-}
+func Memory(site string, sources []Source) *State { return newState(site, sources) }
 
-// load takes over what the file holds.
-func (s *State) load(anew bool) error {
-	f, err := os.Open(s.file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("open the state file: %w", err)
-	}
-	defer f.Close()
-	b, err := readAll(f, maxState)
-	if err != nil {
-		return fmt.Errorf("read the state file %s: %w", s.file, err)
-	}
-	var held stateFile
-	d := json.NewDecoder(bytes.NewReader(b))
-	switch err := d.Decode(&held); {
-	case err != nil:
-		return fmt.Errorf("%s is not a state file of karui warm (%w): name another one with --state, or remove it", s.file, err)
-	case held.Version != stateVersion:
-		return fmt.Errorf("%s is not a state file that this version reads: name another one with --state, or remove it", s.file)
-	case held.Site != s.content.Site || !slices.Equal(held.Sources, s.content.Sources):
-		return fmt.Errorf("%s is the state of another work (site %s: %s): name another file with --state, or remove it",
-			s.file, held.Site, strings.Join(held.Sources, ", "))
-	}
-	if anew {
-		s.dirty = true
-		return nil
-	}
-	if held.Done == nil {
-		held.Done = map[string]map[string]int64{}
-	}
-	s.content = held
-	return nil
-}
+// Moved says, in a sentence, that the file could not be taken over and where it is now;
+// it is empty in the usual case.
+func (s *State) Moved() string { return s.moved }
 
 // File is where the state lies.
 func (s *State) File() string { return s.file }
@@ -148,62 +131,91 @@ func (s *State) Close() error {
 	return s.lock.Close()
 }
 
-// Save writes the file anew if anything changed. It is whole at any time: the old one
-// or the new one.
-func (s *State) Save() error {
-	if !s.dirty || s.file == "" {
-		return nil
-	}
-	b, err := json.Marshal(s.content)
-	if err != nil {
-		return fmt.Errorf("write the state file: %w", err)
-	}
-	if err := renameio.WriteFile(s.file, b, 0o600); err != nil {
-		return fmt.Errorf("write the state file: %w", err)
-	}
-	s.dirty = false
-	return nil
-}
-
 // forget drops what is older: it would be asked for again, if it is still named.
 func (s *State) forget(then time.Time) {
 	old := then.Unix()
-	for target, forms := range s.content.Done {
-		maps.DeleteFunc(forms, func(_ string, at int64) bool { return at < old })
-		if len(forms) == 0 {
-			delete(s.content.Done, target)
-			s.dirty = true
+	for _, at := range s.done {
+		for n, when := range at {
+			if when != 0 && when < old {
+				at[n], s.dirty = 0, true
+			}
 		}
 	}
-	maps.DeleteFunc(s.content.Pages, func(_ string, p statePage) bool { return p.Read < old })
+	for url, p := range s.pages {
+		if p.read < old {
+			s.drop(url)
+		}
+	}
+}
+
+// number gives the number of an image.
+func (s *State) number(target string) uint32 {
+	n, known := s.index[target]
+	if !known {
+		n = uint32(len(s.targets))
+		s.targets, s.index[target] = append(s.targets, target), n
+	}
+	return n
 }
 
 // settledSince tells whether the image was settled in the form not before then.
 func (s *State) settledSince(target string, form Form, then time.Time) bool {
-	at, ok := s.content.Done[target][form.String()]
-	return ok && at >= then.Unix()
+	n, known := s.index[target]
+	at := s.done[form.String()]
+	return known && int(n) < len(at) && at[n] != 0 && at[n] >= then.Unix()
 }
 
 // settle notes that the image is settled in the form.
 func (s *State) settle(target string, form Form, now time.Time) {
-	forms := s.content.Done[target]
-	if forms == nil {
-		forms = map[string]int64{}
-		s.content.Done[target] = forms
+	s.settleAt(s.number(target), form.String(), now.Unix())
+	s.dirty = true
+}
+
+func (s *State) settleAt(n uint32, form string, at int64) {
+	if missing := int(n) + 1 - len(s.done[form]); missing > 0 {
+		s.done[form] = append(s.done[form], make([]int64, missing)...)
 	}
-	forms[form.String()], s.dirty = now.Unix(), true
+	s.done[form][n] = at
 }
 
 // pageSince gives the images of a page that was read not before then.
 func (s *State) pageSince(url string, then time.Time) ([]string, bool) {
-	p, ok := s.content.Pages[url]
-	return p.Images, ok && p.Read >= then.Unix()
+	p, ok := s.pages[url]
+	if !ok || p.read < then.Unix() {
+		return nil, false
+	}
+	images := make([]string, len(p.images))
+	for i, n := range p.images {
+		images[i] = s.targets[n]
+	}
+	return images, true
 }
 
-// readPage notes the images of a page.
+// readPage notes the images of a page, if there is room for it.
 func (s *State) readPage(url string, images []string, now time.Time) {
-	if s.content.Pages == nil {
-		s.content.Pages = map[string]statePage{}
+	numbers := make([]uint32, 0, len(images))
+	seen := make(map[uint32]bool, len(images))
+	for _, target := range images {
+		if n := s.number(target); !seen[n] {
+			seen[n] = true
+			numbers = append(numbers, n)
+		}
 	}
-	s.content.Pages[url], s.dirty = statePage{now.Unix(), images}, true
+	s.keep(url, statePage{now.Unix(), numbers})
+}
+
+func (s *State) keep(url string, p statePage) {
+	s.drop(url)
+	if s.pageBytes+int64(len(url)) > maxPageURL || s.named+len(p.images) > maxNamed {
+		return
+	}
+	s.pages[url], s.dirty = p, true
+	s.pageBytes, s.named = s.pageBytes+int64(len(url)), s.named+len(p.images)
+}
+
+func (s *State) drop(url string) {
+	if p, ok := s.pages[url]; ok {
+		delete(s.pages, url)
+		s.pageBytes, s.named, s.dirty = s.pageBytes-int64(len(url)), s.named-len(p.images), true
+	}
 }
