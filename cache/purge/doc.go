@@ -10,12 +10,16 @@
 //   - with its percent escapes decoded, once: `/a b.jpg` hits `/a%20b.jpg`, `/写真/`
 //     hits `/%E5%86%99%E7%9C%9F/`, and `%2F`, `%2f` and `/` are the same, as `%41` and
 //     `A` are;
-//   - the same in Unicode's composed form (NFC): what a Mac calls a file;
-//   - the same with `//`, `/./` and `/../` resolved;
-//   - for the prefix, its characters in Shift_JIS and EUC-JP: old Japanese sites;
+//   - the same read as text, each folder and name by itself as UTF-8, Shift_JIS or EUC-JP
+//     (old Japanese sites), in Unicode's composed form (what a Mac calls a file), without
+//     regard to the case of letters (some origins have none), with one form for the
+//     characters of JIS that vendors map differently (〜 and ～, − and －), a backslash for
+//     a slash (origins on Windows), and with `//`, `/./` and `/../` resolved;
+//   - the characters of the prefix in Shift_JIS and EUC-JP, byte for byte.
 //
-// and always without regard to the case of the letters A to Z, since some origins have
-// none. Matching too much costs a fetch, matching too little leaves an old picture
+// The case of A to Z never matters. A plus is no space, since it is none in a path. Of one
+// path's folders and names, maxDoubtful are read in two ways where their bytes are right
+// in two encodings. Matching too much costs a fetch, matching too little leaves an old picture
 // online; so whatever begins with the raw bytes of a prefix is hit in any case.
 //
 // Not guaranteed: that a purge hits a file under another path that the origin happens

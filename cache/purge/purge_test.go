@@ -65,6 +65,33 @@ func TestSpellings(t *testing.T) {
 		{"/a/..", "/a/..b.jpg", true},
 		{"/a//", "/a/b.jpg", true},
 		{"/b/", "/a/b.jpg", false},
+		{"/波\u301c線/", "/%94%67%81%60%90%FC/a.jpg", true}, // as a Mac types it
+		{"/波\uff5e線/", "/%94%67%81%60%90%FC/a.jpg", true},
+		{"/波\u301c線/", "/波\uff5e線/a.jpg", true},
+		{"/\u2212マ", "/%81%7C%83%7D.jpg", true},
+		{"/\u2212マ", escaped("/\xa1\xdd\xa5\xde.jpg"), true}, // EUC-JP
+		{"/\u2016\u00a2\u00a3\u00ac\u2014/", "/%81%61%81%91%81%92%81%CA%81%5C/a.jpg", true},
+		{"/\u2225\uffe0\uffe1\uffe2\u2015/", "/%81%61%81%91%81%92%81%CA%81%5C/a.jpg", true},
+		{"/\u00a5100/", "/%5C100/%94%67.jpg", true},
+		{"//写真//", escaped(sjis), true},
+		{"/./写真/", escaped(sjis), true},
+		{"/x/../写真/表", escaped(euc), true},
+		{"/写真/", escaped("/x/..//" + sjis[1:]), true},
+		{"/が/", escaped(norm.NFD.String("/が/")) + "%8E%CA%90%5E.jpg", true}, // a folder and a name of two encodings
+		{norm.NFD.String("/が/"), "/%82%AA/a.jpg", true},
+		{"/fé/", "/F%C3%89/a.jpg", true},
+		{"/F%C3%89/", "/fé/a.jpg", true},
+		{"/ΣΊΣΥΦΟΣ", "/σίσυφος.jpg", true},
+		{"/Ｉｍｇ/", "/%82%68%82%8D%82%87/a.jpg", true}, // wide letters
+		{"/%8E%CA%90^/", "/写真/a.jpg", true},          // typed in Shift_JIS
+		{"/%8E%CA%90^/", escaped(euc), true},
+		{"/a/b/", `/a\b\c.jpg`, true},
+		{"/a/b/", "/a%5Cb%5Cc.jpg", true},
+		{`/a\b/`, "/a/b/c.jpg", true},
+		{"/表/", "/%95%5C/a.jpg", true}, // a byte of a character is no slash
+		{"/\x95/", "/%95%5C/a.jpg", false},
+		{"/写/", escaped(sjis), false},
+		{"/fe/", "/fé/a.jpg", false},
 	} {
 		s := NewSet([]Purge{{Site: "shop", Prefix: c.prefix, At: noon}})
 		if got := s.Hits("shop", c.path, noon); got != c.want {

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -22,18 +20,19 @@ func spellings(prefix string) []string {
 	add(prefix)
 	decoded := decode(prefix)
 	add(decoded)
-	last := strings.LastIndexByte(decoded, '/') + 1 // what follows goes on in the path
-	add(resolve(decoded[:last]) + decoded[last:])
+	for _, s := range typed(decoded) {
+		add(resolvePrefix(s))
+	}
 	if ascii(decoded) || !utf8.ValidString(decoded) {
 		return list
 	}
-	composed := norm.NFC.String(decoded)
-	add(composed)
-	last = strings.LastIndexByte(composed, '/') + 1
-	add(resolve(composed[:last]) + composed[last:])
-	for _, e := range [...]encoding.Encoding{japanese.ShiftJIS, japanese.EUCJP} {
+	// Bytes of one encoding may also be read as those of another, so it takes more than
+	// what the readings of a path say.
+	composed := toJIS(norm.NFC.String(decoded))
+	for _, e := range encodings {
 		if s, err := e.NewEncoder().String(composed); err == nil { // else it has characters that are in no such path
 			add(s)
+			add(resolvePrefix(s))
 		}
 	}
 	return list
@@ -51,14 +50,14 @@ func paths(path string, visit func(form string) bool) bool {
 			return true
 		}
 	}
-	composed := decoded
-	if !ascii(decoded) && utf8.ValidString(decoded) {
-		if composed = fold(norm.NFC.String(decoded)); composed != decoded && visit(composed) {
-			return true
-		}
+	if ascii(decoded) && !strings.Contains(decoded, "//") && !strings.Contains(decoded, "/.") && strings.IndexByte(decoded, '\\') < 0 {
+		return false
 	}
-	if strings.Contains(composed, "//") || strings.Contains(composed, "/.") {
-		if resolved := resolve(composed); resolved != composed && visit(resolved) {
+	if resolved := resolve(decoded); resolved != decoded && visit(resolved) {
+		return true
+	}
+	for _, s := range readings(decode(path)) {
+		if s = resolve(s); s != decoded && visit(s) {
 			return true
 		}
 	}
@@ -144,4 +143,11 @@ func resolve(path string) string {
 		}
 	}
 	return "/" + strings.Join(kept, "/")
+}
+
+// resolvePrefix is resolve for the beginning of a path: what follows the last slash may
+// go on.
+func resolvePrefix(prefix string) string {
+	last := strings.LastIndexByte(prefix, '/') + 1
+	return resolve(prefix[:last]) + prefix[last:]
 }
