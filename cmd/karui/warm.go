@@ -163,6 +163,8 @@ func (w *warming) finish(cmd *cobra.Command, report *warm.Report, failure error)
 	case errors.Is(failure, context.Canceled):
 		failure = errors.New("stopped")
 	case failure != nil:
+	case report.Images == 0 && report.Unread == 0 && report.Foreign > 0 && report.Hostless:
+		failure = fmt.Errorf("no image of site %s was found: %s", w.site, report.NoHosts())
 	case report.Images == 0 && report.Unread == 0:
 		failure = fmt.Errorf("no image of site %s was found: of other hosts there were %d (--host adds one), of other kinds %d",
 			w.site, report.Foreign, report.LeftOut)

@@ -113,3 +113,24 @@ func TestWarmAsksAsTheEdge(t *testing.T) {
 		t.Errorf("%d %s", code, stderr)
 	}
 }
+
+// A site without hosts has its paths warmed, and says of URLs what helps.
+func TestWarmWithoutHosts(t *testing.T) {
+	dir := t.TempDir()
+	file, paths, urls := filepath.Join(dir, "karui.yaml"), filepath.Join(dir, "paths.txt"), filepath.Join(dir, "urls.txt")
+	for name, text := range map[string]string{file: warmConfig, paths: "/a.jpg\n", urls: "https://www.example.com/a.jpg\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"warm", "--config", file, "--site", "news", "--dry-run", "--list"}
+	if code, stdout, stderr := karui(t, append(args, paths)...); code != 0 || stdout != "/a.jpg\n" {
+		t.Errorf("%d %q %s", code, stdout, stderr)
+	}
+	if code, _, stderr := karui(t, append(args, urls)...); code != 1 || !strings.Contains(stderr, "karui: no image of site news was found: site news has no hosts in the configuration") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	if code, stdout, stderr := karui(t, append(args, urls, "--host", "www.example.com")...); code != 0 || stdout != "/a.jpg\n" {
+		t.Errorf("%d %q %s", code, stdout, stderr)
+	}
+}

@@ -28,6 +28,9 @@ type Report struct {
 	Foreign   int `json:"other_hosts"`
 	LeftOut   int `json:"left_out"`
 	OverLimit int `json:"over_limit"`
+	// Hostless is whether no host of the site is known, so that every URL counts as one of
+	// another host.
+	Hostless bool `json:"no_hosts,omitempty"`
 	// Forms has what became of the images in each form, in the order of the site's formats.
 	Forms []FormReport `json:"formats"`
 	// Unread are documents that could not be read.
@@ -169,6 +172,9 @@ func (r *Report) Found() string {
 	line += fmt.Sprintf("; %s in %s", count(r.Requests, "request"), time.Duration(r.Seconds*float64(time.Second)).Round(time.Second))
 	if r.Foreign > 0 {
 		line += fmt.Sprintf("; %d left out since they are on other hosts", r.Foreign)
+		if r.Hostless {
+			line += ": " + r.NoHosts()
+		}
 	}
 	if r.LeftOut > 0 {
 		line += fmt.Sprintf("; %d left out since karui does not convert them", r.LeftOut)
@@ -177,6 +183,11 @@ func (r *Report) Found() string {
 		line += fmt.Sprintf("; %d over the limit, see --max-images", r.OverLimit)
 	}
 	return line
+}
+
+// NoHosts says why no URL is the site's, and what helps.
+func (r *Report) NoHosts() string {
+	return fmt.Sprintf("site %s has no hosts in the configuration, so that no URL is known to be its own (--host NAME names one; paths in a --list need none)", r.Site)
 }
 
 func count(n int, what string) string {

@@ -121,6 +121,7 @@ func newRun(o Options, ask func(context.Context, string, Form) answer, fetch *fe
 		work: make(chan *task), results: make(chan result, o.Parallel), do: make(chan func()),
 	}
 	r.report = Report{Site: o.Proxy.Site, Sources: names(o.Sources), State: o.State.File(), Failures: []Failure{}}
+	r.report.Hostless = o.Scope.hostless()
 	r.report.Forms = make([]FormReport, len(o.Forms))
 	for i, f := range o.Forms {
 		r.report.Forms[i] = FormReport{Format: f.String(), KeptWhy: map[string]int{}}

@@ -48,8 +48,27 @@ func (s *Scope) host() string {
 	return ""
 }
 
+// nameless stands for the host of a site of which none is known: paths need none.
+const nameless = "site.invalid"
+
+// hostless tells whether no host of the site is known, so that no URL can be told to be
+// its own.
+func (s *Scope) hostless() bool { return len(s.Hosts)+len(s.named) == 0 }
+
+// root is what paths are read against that are in no document.
+func (s *Scope) root() address {
+	a := address{scheme: "https", host: s.host(), path: "/"}
+	if s.hostless() {
+		a.host = nameless
+	}
+	return a
+}
+
 // own tells whether the host is the site's, on whatever port.
 func (s *Scope) own(a address) bool {
+	if s.hostless() {
+		return a.host == nameless
+	}
 	return slices.ContainsFunc(s.Hosts, func(h string) bool { return strings.EqualFold(h, a.name()) }) || slices.Contains(s.named, a.host)
 }
 
@@ -57,7 +76,7 @@ func (s *Scope) own(a address) bool {
 // on their usual ports, and from what the caller named. A document must not make this
 // machine knock at other doors.
 func (s *Scope) mayFetch(a address) bool {
-	return slices.Contains(s.named, a.host) || s.own(a) && a.name() == strings.Trim(a.host, "[]")
+	return !s.hostless() && (slices.Contains(s.named, a.host) || s.own(a) && a.name() == strings.Trim(a.host, "[]"))
 }
 
 // image tells what an image's address is, and the target under which the cache knows

@@ -124,7 +124,7 @@ func (w *walk) source(ctx context.Context, s Source) error {
 	}
 	if !fetched {
 		// What lies in a file is read as if it lay at the site's root.
-		d.from = address{scheme: "https", host: w.scope.host(), path: "/"}
+		d.from = w.scope.root()
 	}
 	switch s.Kind {
 	case Sitemap:

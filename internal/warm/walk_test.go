@@ -224,3 +224,32 @@ func TestPagesAreReadOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A site of which no host is known has its paths warmed; of URLs the report says why they
+// are left out, and nothing is fetched for it.
+func TestASiteWithoutHosts(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	list, urls := file("list", "/1.jpg\n/sub/../2.png?a=1\n"), file("urls", "https://www.example.com/3.jpg\n")
+	o := from(Source{List, list}, Source{Sitemap, file("map", "<urlset><url><loc>/page</loc></url><url><loc>/4.jpg</loc></url></urlset>")}, Source{List, urls})
+	o.Scope.Hosts = nil
+	report, found := find(t, o)
+	slices.Sort(found)
+	if !slices.Equal(found, []string{"/1.jpg", "/2.png?a=1", "/4.jpg"}) || report.LeftOut != 0 || report.Foreign != 2 || report.Unread != 0 {
+		t.Errorf("%q %+v", found, report)
+	}
+	if words := report.Found(); !strings.Contains(words, "2 left out since they are on other hosts: site shop has no hosts") || !strings.Contains(words, "--host") {
+		t.Error(words)
+	}
+	o = from(Source{List, list}, Source{List, urls})
+	o.Scope.Hosts = []string{"www.example.com"}
+	if report, found := find(t, o); len(found) != 3 || report.Foreign != 0 || report.Hostless || strings.Contains(report.Found(), "--host") {
+		t.Errorf("%q %+v", found, report)
+	}
+}
