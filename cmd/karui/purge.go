@@ -57,10 +57,12 @@ Nothing that was fetched before is answered by the proxy any more, also what is 
 on its way, and over a restart. The edge is told once all nodes that were named have
 acknowledged; if one does not, it is named, the edge is left alone, and the exit code
 is 1. It is 1, too, where no disk of a node took the purge, which then holds until the
-node's next start only; the edge is purged all the same. CloudFront takes seconds to minutes, and no more than 15 prefixes at a time; the
-rest waits in karui, which goes on by itself when this command is ended. With --exact,
-the prefixes are whole paths, of which CloudFront takes 3,000 at a time; copies with a
-query in their URL then stay there unless the query is named.
+node's next start only; the edge is purged all the same.
+
+CloudFront takes seconds to minutes, and no more than 15 prefixes at a time; the rest
+waits in karui, which goes on by itself when this command is ended. With --exact, the
+prefixes are whole paths, of which CloudFront takes 3,000 at a time; copies with a query
+in their URL then stay there unless the query is named.
 
 Exit code 0 if all is purged (with --no-wait: taken), 1 if not, 2 for wrong usage.`,
 		Example: `  karui purge --site shop /images/spring/
