@@ -47,8 +47,10 @@ type Rehearse struct {
 	NoWrite bool
 	Swap    bool
 	Person  string
-	// Announce is told of what is about to be done, Progress of each point.
+	// Announce is told of what is about to be changed, Begin of each look that may take
+	// a while, and Progress of each point.
 	Announce func(text string)
+	Begin    func(text string)
 	Progress func(Point)
 }
 
@@ -119,6 +121,16 @@ func (r *rehearsal) announce(format string, args ...any) {
 	}
 }
 
+func (r *rehearsal) begin(format string, args ...any) {
+	if r.how.Begin != nil {
+		r.how.Begin(fmt.Sprintf(format, args...))
+	}
+}
+
+// contactTimeout bounds the first calls to AWS: a machine without a network, or without
+// credentials of its own, would be tried for minutes.
+const contactTimeout = 45 * time.Second
+
 func (r *rehearsal) count(status PointStatus) int {
 	n := 0
 	for _, p := range r.out.Points {
@@ -131,14 +143,17 @@ func (r *rehearsal) count(status PointStatus) int {
 
 // access: may the watchdog act, and only the watchdog.
 func (r *rehearsal) access(ctx context.Context) {
-	client, err := r.aws(ctx)
+	r.begin("asking AWS (STS) for the role, %s at most", contactTimeout)
+	limited, cancel := context.WithTimeout(ctx, contactTimeout)
+	defer cancel()
+	client, err := r.aws(limited)
 	if err != nil {
 		r.failed("assume", Fail, err, "give the watchdog AWS credentials of its own: an instance or task role, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 		r.skip("external_id", "the role was not tried")
 		return
 	}
 	r.client = client
-	as, err := client.Identity(ctx)
+	as, err := client.Identity(limited)
 	if ctx.Err() != nil {
 		return
 	}
@@ -149,7 +164,8 @@ func (r *rehearsal) access(ctx context.Context) {
 		return
 	}
 	r.pass("assume", "the role lets the watchdog in: %s", as)
-	open, err := client.TakesWrongExternalID(ctx)
+	r.begin("asking STS with a wrong external id")
+	open, err := client.TakesWrongExternalID(limited)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -198,6 +214,7 @@ func (r *rehearsal) write(ctx context.Context) {
 
 // reach: the addresses that rounds ask.
 func (r *rehearsal) reach(ctx context.Context) {
+	r.begin("asking the proxy for its ping, the true origin, and %d control addresses", len(r.common.ControlURLs))
 	ping := r.w.prober.Ping(ctx, r.config.PingURL, r.headers(), r.ping.Timeout)
 	if ctx.Err() != nil {
 		return

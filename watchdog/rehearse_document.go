@@ -43,7 +43,10 @@ func (r *rehearsal) document(ctx context.Context) {
 		r.skip("read", "the role could not be assumed")
 		return
 	}
-	snapshot, err := r.client.Read(ctx)
+	r.begin("reading distribution %s", r.config.DistributionID)
+	limited, cancel := context.WithTimeout(ctx, contactTimeout)
+	defer cancel()
+	snapshot, err := r.client.Read(limited)
 	if ctx.Err() != nil {
 		return
 	}
@@ -138,6 +141,9 @@ func (r *rehearsal) caching(ctx context.Context) {
 	if r.snapshot.Raw == nil {
 		return
 	}
+	r.begin("reading the cache policies of its behaviours")
+	var keyed []string
+	var kept []lingering
 	for _, b := range r.snapshot.Document.BehaviorsOf(r.config.OriginGroupID) {
 		c, err := r.client.CachingOf(ctx, b)
 		if ctx.Err() != nil {
@@ -148,17 +154,51 @@ func (r *rehearsal) caching(ctx context.Context) {
 			continue
 		}
 		if c.KeyHasHeader("Accept") {
-			r.pass("cache_key", "behaviour %s: Accept is in the cache key", b.Path)
+			keyed = append(keyed, b.Path)
 		} else {
 			r.add("cache_key", Fail, fmt.Sprintf("behaviour %s: Accept is not in the cache key, so that viewers get formats they did not ask for", b.Path),
 				"add Accept to the headers of the behaviour's cache policy")
 		}
-		r.lifetimes(b, c)
+		if good := r.lifetimes(b, c); good {
+			kept = with(kept, b.Path, c.MaxTTL, c.DefaultTTL)
+		}
+	}
+	// What is well is said once for all behaviours that are alike.
+	if len(keyed) > 0 {
+		r.pass("cache_key", "%s: Accept is in the cache key", behaviours(keyed))
+	}
+	for _, k := range kept {
+		r.pass("lifetimes", "%s: originals linger %s at most after a failover, %s without a max-age", behaviours(k.paths), k.most, k.standard)
 	}
 	r.route = r.routed(ctx)
 }
 
-func (r *rehearsal) lifetimes(b distribution.Behavior, c distribution.Caching) {
+// lingering are behaviours with the same lifetimes.
+type lingering struct {
+	paths          []string
+	most, standard time.Duration
+}
+
+// with adds a behaviour to those that are like it.
+func with(all []lingering, path string, most, standard time.Duration) []lingering {
+	for i := range all {
+		if all[i].most == most && all[i].standard == standard {
+			all[i].paths = append(all[i].paths, path)
+			return all
+		}
+	}
+	return append(all, lingering{[]string{path}, most, standard})
+}
+
+func behaviours(paths []string) string {
+	if len(paths) == 1 {
+		return "behaviour " + paths[0]
+	}
+	return fmt.Sprintf("%d behaviours (%s)", len(paths), strings.Join(paths, ", "))
+}
+
+// lifetimes warns of those that are too long, and tells whether none is.
+func (r *rehearsal) lifetimes(b distribution.Behavior, c distribution.Caching) bool {
 	const name = "lifetimes"
 	var wrong, hints []string
 	if c.MaxTTL > maxMaxTTL {
@@ -175,9 +215,8 @@ func (r *rehearsal) lifetimes(b distribution.Behavior, c distribution.Caching) {
 	}
 	if len(wrong) > 0 {
 		r.add(name, Warn, fmt.Sprintf("behaviour %s: %s; originals linger that long after a failover", b.Path, strings.Join(wrong, ", ")), strings.Join(hints, "; "))
-		return
 	}
-	r.pass(name, "behaviour %s: originals linger %s at most after a failover, %s without a max-age", b.Path, c.MaxTTL, c.DefaultTTL)
+	return len(wrong) == 0
 }
 
 // route is how viewer_url goes through the distribution.

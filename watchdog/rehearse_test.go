@@ -41,6 +41,47 @@ func points(r watchdog.Rehearsal) map[string]watchdog.Point {
 	return odd
 }
 
+// What is well is said once for behaviours that are alike, and each look is told of
+// before it begins.
+func TestARehearsalIsShortAndNeverSilent(t *testing.T) {
+	inLab(t, func(ctx context.Context, l *lab) {
+		l.edge("www.example.com")
+		doc := string(shopXML(t))
+		one := doc[strings.Index(doc, "<CacheBehavior><"):strings.Index(doc, "</Items></CacheBehaviors>")]
+		two := one + strings.Replace(one, "/images/*", "/photos/*", 1)
+		doc = strings.Replace(doc, "<CacheBehaviors><Quantity>1</Quantity><Items>"+one, "<CacheBehaviors><Quantity>2</Quantity><Items>"+two, 1)
+		l.must(l.PutDistribution("ESHOP", []byte(doc)))
+		w := l.watchdog()
+		defer w.Close()
+		var told []string
+		r, err := w.Rehearse(ctx, "shop", watchdog.Rehearse{
+			NoWrite:  true,
+			Begin:    func(text string) { told = append(told, text) },
+			Progress: func(p watchdog.Point) { told = append(told, p.Name) },
+		})
+		l.must(err)
+		for _, name := range []string{"cache_key", "lifetimes"} {
+			found := ""
+			for _, p := range r.Points {
+				if p.Name == name {
+					found += p.Text + "\n"
+				}
+			}
+			if strings.Count(found, "\n") != 1 || !strings.HasPrefix(found, "2 behaviours (/images/*, /photos/*): ") {
+				t.Errorf("%s:\n%s", name, found)
+			}
+		}
+		for _, p := range r.Points {
+			if p.Name == "viewer" && !strings.HasSuffix(p.Text, ` "k-0123456789abcdef"`) {
+				t.Errorf("%+v", p)
+			}
+		}
+		if len(told) == 0 || !strings.Contains(told[0], "STS") || !strings.Contains(strings.Join(told, ";"), ";reading distribution ESHOP;read;") {
+			t.Errorf("%q", told)
+		}
+	})
+}
+
 // A proxy that dies in a rehearsal is taken out as soon as the rehearsal has put
 // the order back, before all is proved; and what fails names the proxy.
 func TestProxyDiesInARehearsal(t *testing.T) {

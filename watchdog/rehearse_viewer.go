@@ -45,6 +45,7 @@ func (r *rehearsal) viewer(ctx context.Context) {
 		r.add(name, Warn, "the site is degraded now, so that viewers get originals", "rehearse again after a restore")
 		return
 	}
+	r.begin("asking viewer_url through the edge")
 	seen, ok := r.until(ctx, r.config.ViewerURL, variant)
 	if ctx.Err() != nil {
 		return
@@ -126,6 +127,10 @@ func orNone(text string) string {
 	const limit = 100
 	if len(text) > limit {
 		text = text[:limit]
+	}
+	odd := func(c rune) bool { return c <= ' ' || c >= 0x7f }
+	if strings.HasSuffix(text, `"`) && !strings.ContainsFunc(text, odd) {
+		return text // an ETag has quotes of its own
 	}
 	return strconv.QuoteToASCII(text)
 }

@@ -104,7 +104,7 @@ func (s SiteStatus) words() string {
 	case s.Health == machine.Up && s.Order == event.OrderProxy:
 		text = "up, images come from the proxy"
 	case s.Health == machine.Up && s.Order == event.OrderDirect && s.Held:
-		text = "up, but degraded by somebody else than the watchdog, which leaves that alone"
+		text = "up, but degraded by a person ('degrade', or outside of the watchdog), which the watchdog leaves alone"
 	case s.Health == machine.Up && s.Order == event.OrderDirect && s.Restore == "manual":
 		text = "up, still degraded: a person has to restore"
 	case s.Health == machine.Up && s.Order == event.OrderDirect:

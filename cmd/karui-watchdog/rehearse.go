@@ -65,6 +65,9 @@ func (r *rehearsing) run(ctx context.Context, cmd *cobra.Command, w *wiring, sit
 	defer stop()
 	r.how.Person = person()
 	r.how.Announce = func(text string) { say(cmd, "... %s", text) }
+	if command.IsTerminal(cmd.ErrOrStderr()) {
+		r.how.Begin = r.how.Announce // elsewhere the points say it when they are done
+	}
 	if !r.asJSON {
 		r.how.Progress = func(p watchdog.Point) { printPoint(cmd.OutOrStdout(), p) }
 	}
