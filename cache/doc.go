@@ -64,7 +64,10 @@
 //     fetch and a purge lets through what was fetched in between. For as long after a
 //     purge nothing that it names is stored.
 //   - A purge that came while a volume was out of use is not known to it before it
-//     works again: started then with that volume alone, the cache answers from it.
+//     works again: started then with that volume alone, the cache answers from it. So
+//     does one that was left out of the configuration meanwhile: volumes are all that
+//     karui keeps, so nobody is left to tell it; and to trust no volume whose companions
+//     are away would empty the cache whenever a disk breaks.
 //   - A purge that no volume could take holds in this process alone, until one works.
 //   - A volume that was never used together with any of the present ones does not know
 //     of purges that were forgotten before it was first configured beside them.

@@ -34,7 +34,8 @@ func openVolumes(cfg []VolumeConfig, disk DiskConfig, opts Options, files fileSy
 	}
 	missing := vs.introduce()
 	for _, g := range missing {
-		opts.Log.Info("a cache volume that was used before is not configured; if it returns, what has changed meanwhile is not answered from it", "volume", g.path)
+		opts.Log.Info("a cache volume that was used before is not configured; if it returns beside one of the present ones, what has changed meanwhile is not answered from it; "+
+			"without any of them, it knows nothing of that: empty it first", "volume", g.path)
 	}
 	p.begin(vs, missing)
 	for _, v := range vs {
