@@ -23,16 +23,18 @@ type warmed struct {
 	Foreign int `json:"other_hosts"`
 	LeftOut int `json:"left_out"`
 	Formats []struct {
-		Format string
-		Made   int
-		Ready  int
-		Kept   int
-		Bypass int
-		Before int `json:"done_before"`
-		Failed int
+		Format  string
+		Made    int
+		Ready   int
+		Kept    int
+		Bypass  int
+		Before  int `json:"done_before"`
+		Failed  int
+		Missing int
 	}
-	Failures []struct{ Name, Reason string }
-	Finished bool
+	DeadLinks      int `json:"dead_links"`
+	Failures, Dead []struct{ Name, Reason string }
+	Finished       bool
 }
 
 // warm runs karui warm to its end.
@@ -256,5 +258,29 @@ func TestWarmWithHostileSitemaps(t *testing.T) {
 	}
 	if n := other.Connections(); n > 0 {
 		t.Errorf("%d connections to a host that nobody named", n)
+	}
+}
+
+// A dead link is listed and leaves the exit code 0; with nothing else it is 1.
+func TestWarmListsDeadLinks(t *testing.T) {
+	t.Parallel()
+	origin := origintest.New(t)
+	origin.Set("/a.jpg", origintest.Image("image/jpeg", photo(t, 1)))
+	origin.SetDefault(func(origintest.Request) origintest.Answer { return origintest.Text(404, "text/html", "no") })
+	origin.Set("/map.xml", origintest.Text(200, "text/xml", "<urlset><url><loc>/a.jpg</loc></url><url><loc>/gone.jpg</loc></url><url><loc>/page</loc></url></urlset>"))
+	origin.Set("/dead.xml", origintest.Text(200, "text/xml", "<urlset><url><loc>/gone.jpg</loc></url></urlset>"))
+	k := serve(t, origin)
+	code, report, stderr := k.warm("--sitemap", origin.URL()+"/map.xml", "--rate", "50/s")
+	if code != 0 || report.Images != 2 || report.DeadLinks != 2 || len(report.Failures) != 0 || report.Formats[0].Missing != 1 {
+		t.Errorf("%d %+v\n%s", code, report, stderr)
+	}
+	for _, d := range report.Dead {
+		if !strings.HasSuffix(d.Name, "/gone.jpg") && !strings.HasSuffix(d.Name, "/page") || !strings.Contains(d.Reason, "404") {
+			t.Errorf("%+v", d)
+		}
+	}
+	code, report, stderr = k.warm("--sitemap", origin.URL()+"/dead.xml", "--state", filepath.Join(k.dir, "dead.json"))
+	if code != 1 || report.DeadLinks != 1 || !strings.Contains(stderr, "not one of the 1 images of site shop exists") {
+		t.Errorf("%d %+v\n%s", code, report, stderr)
 	}
 }

@@ -74,7 +74,8 @@ What was done is kept in a state file: the same command goes on where it ended, 
 that came, and does not ask again for what was done within --done-for.
 
 Exit code 0 if all images are settled, 1 if some are not (the table says which, and
-why) or it was stopped, 2 for wrong usage.`,
+why) or it was stopped, 2 for wrong usage. Dead links (404 and 410) are listed and are
+no failures, unless there is nothing else.`,
 		Example: `  karui warm --site shop --sitemap https://www.example.com/sitemap.xml
   karui warm --site shop --page https://www.example.com/ --rate 20/s --parallel 8
   karui warm --site shop --list urls.txt --format webp --original
@@ -170,6 +171,8 @@ func (w *warming) finish(cmd *cobra.Command, report *warm.Report, failure error)
 			w.site, report.Foreign, report.LeftOut)
 	case report.OverLimit > 0:
 		failure = fmt.Errorf("%d images are over the limit: raise --max-images", report.OverLimit)
+	case report.AllDead() && report.Unread == 0:
+		failure = fmt.Errorf("not one of the %d images of site %s exists: are the list and the site's origin the right ones?", report.Images, w.site)
 	case report.Failed+report.Unread > 0:
 		failure = fmt.Errorf("%s; %s tries again", failedWords(report), w.sameCommand())
 	}

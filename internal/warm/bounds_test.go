@@ -17,6 +17,7 @@ func (s *tally) known(string) ([]string, bool) { return nil, false }
 func (s *tally) note(foreign, leftOut int)     { s.foreign += foreign; s.leftOut += leftOut }
 func (s *tally) documents(int, int)            {}
 func (s *tally) failed(string, error)          { s.failures++ }
+func (s *tally) dead(string, error)            { s.failures++ }
 func (s *tally) full() bool                    { return false }
 
 // What sitemaps name elsewhere or beyond the limits is counted and not kept.

@@ -60,6 +60,20 @@ func newFetcher(scope *Scope, limits Limits) *fetcher {
 
 func (f *fetcher) close() { f.client.CloseIdleConnections() }
 
+// statusError is about a document that was answered with another status than 200.
+type statusError struct {
+	code   int
+	status string
+}
+
+func (e statusError) Error() string { return "it was answered with " + cut(e.status, 80) }
+
+// gone tells whether an error says that a document does not exist.
+func gone(err error) bool {
+	s, ok := errors.AsType[statusError](err)
+	return ok && (s.code == http.StatusNotFound || s.code == http.StatusGone)
+}
+
 // get fetches a document of at most so many bytes, unpacked.
 func (f *fetcher) get(ctx context.Context, from address, most int64) (document, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.limits.Fetch)
@@ -75,7 +89,7 @@ func (f *fetcher) get(ctx context.Context, from address, most int64) (document, 
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return document{}, fmt.Errorf("it was answered with %s", cut(resp.Status, 80))
+		return document{}, statusError{resp.StatusCode, resp.Status}
 	}
 	body, err := readBounded(resp.Body, most)
 	if err != nil {

@@ -27,6 +27,8 @@ const (
 	unserved
 	// failed: asking again would bring the same.
 	failed
+	// missing: the origin has no such image, so that there is nothing to warm.
+	missing
 	// hopeless: no request of this run will be answered otherwise.
 	hopeless
 )
@@ -67,6 +69,8 @@ func judge(a answer, form Form, short time.Duration) judgement {
 		return judgement{next: stressed, reason: "the proxy could not be reached: " + a.unreached.Error()}
 	case a.status == http.StatusServiceUnavailable:
 		return unavailable(a.header.Get("X-Karui-Reason"))
+	case a.status == http.StatusNotFound || a.status == http.StatusGone:
+		return judgement{next: missing, reason: fmt.Sprintf("the origin has no such file (%d)", a.status)}
 	case a.status != http.StatusOK:
 		return judgement{next: failed, reason: refused(a)}
 	case a.broken != nil:
@@ -116,11 +120,8 @@ func unavailable(reason string) judgement {
 
 // refused is about any other answer that is no image.
 func refused(a answer) string {
-	switch {
-	case a.status >= 300 && a.status < 400:
+	if a.status >= 300 && a.status < 400 {
 		return fmt.Sprintf("the origin answers %d and sends viewers to %q", a.status, cut(a.header.Get("Location"), 200))
-	case a.status == http.StatusNotFound || a.status == http.StatusGone:
-		return fmt.Sprintf("the origin has no such file (%d)", a.status)
 	}
 	return fmt.Sprintf("answered with %d %s", a.status, http.StatusText(a.status))
 }

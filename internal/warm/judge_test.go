@@ -83,7 +83,7 @@ func TestJudge(t *testing.T) {
 		"other 503": {webp, answer{status: 503}, stressed, judgement{}, "not karui"},
 		"route":     {webp, answer{status: 503, header: heads("X-Karui-Reason: route")}, hopeless, judgement{}, "does not know the site"},
 		"secret":    {webp, answer{status: 503, header: heads("X-Karui-Reason: secret")}, hopeless, judgement{}, "edge.secrets"},
-		"gone":      {webp, answer{status: 404, header: heads("X-Karui: bypass")}, failed, judgement{}, "no such file (404)"},
+		"gone":      {webp, answer{status: 404, header: heads("X-Karui: bypass")}, missing, judgement{}, "no such file (404)"},
 		"moved":     {webp, answer{status: 301, header: heads("Location: /b.jpg")}, failed, judgement{}, `sends viewers to "/b.jpg"`},
 		"forbidden": {webp, answer{status: 403, header: heads()}, failed, judgement{}, "403 Forbidden"},
 

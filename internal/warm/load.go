@@ -125,6 +125,10 @@ func (i *intake) failed(name string, err error) {
 	})
 }
 
+func (i *intake) dead(name string, err error) {
+	i.tell(func() { i.r.deadLink(name, err.Error()) })
+}
+
 func (i *intake) full() (full bool) {
 	i.tell(func() { full = len(i.r.seen) >= i.r.o.Images || i.r.kept >= i.r.o.Kept })
 	return full

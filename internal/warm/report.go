@@ -39,8 +39,12 @@ type Report struct {
 	Failed int `json:"images_failed"`
 	// Failures are the first of both.
 	Failures []Failure `json:"failures"`
-	Requests int       `json:"requests"`
-	Seconds  float64   `json:"seconds"`
+	// DeadLinks counts the images, and the pages that a sitemap names, that do not exist
+	// (404 or 410). They are no failures: there is nothing to warm. Dead are the first.
+	DeadLinks int       `json:"dead_links"`
+	Dead      []Failure `json:"dead"`
+	Requests  int       `json:"requests"`
+	Seconds   float64   `json:"seconds"`
 	// Finished is whether everything was asked for.
 	Finished bool `json:"finished"`
 	// State is the file by which a later run goes on.
@@ -60,6 +64,8 @@ type FormReport struct {
 	Bypassed int `json:"bypass"`
 	Before   int `json:"done_before"`
 	Failed   int `json:"failed"`
+	// Missing are dead links.
+	Missing int `json:"missing"`
 	// BytesBefore are the originals of those of which it is known, BytesAfter what
 	// viewers get instead of these.
 	BytesBefore int64 `json:"bytes_before"`
@@ -96,11 +102,21 @@ func (f *FormReport) add(j judgement, made bool) {
 	}
 }
 
-// settled is how many images are settled in the form.
-func (f *FormReport) settled() int { return f.Ready + f.Made + f.Kept + f.Bypassed + f.Before }
+// settled is how many images are settled in the form, those included that do not exist.
+func (f *FormReport) settled() int {
+	return f.Ready + f.Made + f.Kept + f.Bypassed + f.Before + f.Missing
+}
 
 // Good tells whether nothing failed.
-func (r *Report) Good() bool { return r.Finished && r.Failed == 0 && r.Unread == 0 && r.OverLimit == 0 }
+func (r *Report) Good() bool {
+	return r.Finished && r.Failed == 0 && r.Unread == 0 && r.OverLimit == 0 && !r.AllDead()
+}
+
+// AllDead tells whether not one of the images exists: then what names them, or the
+// origin, is wrong.
+func (r *Report) AllDead() bool {
+	return r.Images > 0 && len(r.Forms) > 0 && !slices.ContainsFunc(r.Forms, func(f FormReport) bool { return f.Missing < r.Images })
+}
 
 // WriteJSON writes the report as one document.
 func (r *Report) WriteJSON(w io.Writer) error {
@@ -120,9 +136,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 	t.Style().Options = table.OptionsNoBordersAndSeparators
 	t.Style().Format.Header = text.FormatDefault
 	t.SuppressTrailingSpaces()
-	t.AppendHeader(table.Row{"format", "made", "ready", "kept", "bypass", "done before", "failed", "bytes", "become", "saved"})
+	t.AppendHeader(table.Row{"format", "made", "ready", "kept", "bypass", "missing", "done before", "failed", "bytes", "become", "saved"})
 	var right []table.ColumnConfig
-	for n := 2; n <= 10; n++ {
+	for n := 2; n <= 11; n++ {
 		right = append(right, table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
 	t.SetColumnConfigs(right)
@@ -132,7 +148,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 			before, after = humanize.IBytes(uint64(f.BytesBefore)), humanize.IBytes(uint64(f.BytesAfter))
 			saved = fmt.Sprintf("%.0f %%", 100*float64(f.BytesBefore-f.BytesAfter)/float64(f.BytesBefore))
 		}
-		t.AppendRow(table.Row{f.Format, f.Made, f.Ready, f.Kept, f.Bypassed, f.Before, f.Failed, before, after, saved})
+		t.AppendRow(table.Row{f.Format, f.Made, f.Ready, f.Kept, f.Bypassed, f.Missing, f.Before, f.Failed, before, after, saved})
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n%s\n", t.Render(), r.Found())
@@ -158,6 +174,13 @@ func (r *Report) WriteTable(w io.Writer) error {
 	}
 	if more := r.Failed + r.Unread - min(len(r.Failures), printed); more > 0 {
 		fmt.Fprintf(&b, "and %d more\n", more)
+	}
+	for i, f := range r.Dead {
+		if i == printed {
+			fmt.Fprintf(&b, "and %d more dead links\n", r.DeadLinks-printed)
+			break
+		}
+		fmt.Fprintf(&b, "dead link: %s: %s\n", printable(f.Name), printable(f.Reason))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -90,7 +90,8 @@ type run struct {
 	pressure *pressure
 	report   Report
 	forms    map[Form]*FormReport
-	failed   map[string]int // images that failed, by their place in report.Failures, -1 for none
+	failed   map[string]int  // images that failed, by their place in report.Failures, -1 for none
+	dead     map[string]bool // images that do not exist
 	seen     map[string]bool
 	kept     int64 // bytes of what was seen
 	walking  bool
@@ -117,10 +118,10 @@ type result struct {
 func newRun(o Options, ask func(context.Context, string, Form) answer, fetch *fetcher) *run {
 	r := &run{
 		o: o, ask: ask, fetch: fetch, limiter: rate.NewLimiter(rate.Limit(o.Rate), 1),
-		queue: newQueue(o.Parallel), pressure: newPressure(), forms: map[Form]*FormReport{}, failed: map[string]int{}, seen: map[string]bool{},
+		queue: newQueue(o.Parallel), pressure: newPressure(), forms: map[Form]*FormReport{}, failed: map[string]int{}, dead: map[string]bool{}, seen: map[string]bool{},
 		work: make(chan *task), results: make(chan result, o.Parallel), do: make(chan func()),
 	}
-	r.report = Report{Site: o.Proxy.Site, Sources: names(o.Sources), State: o.State.File(), Failures: []Failure{}}
+	r.report = Report{Site: o.Proxy.Site, Sources: names(o.Sources), State: o.State.File(), Failures: []Failure{}, Dead: []Failure{}}
 	r.report.Hostless = o.Scope.hostless()
 	r.report.Forms = make([]FormReport, len(o.Forms))
 	for i, f := range o.Forms {
@@ -307,6 +308,14 @@ func (r *run) take(res result, now time.Time) {
 		r.forms[t.form].add(j, t.tries > 0)
 		r.o.State.settle(t.target, t.form, now)
 		r.queue.done()
+	case missing:
+		r.well(j, now)
+		r.queue.done()
+		r.forms[t.form].Missing++
+		if !r.dead[t.target] {
+			r.dead[t.target] = true
+			r.deadLink(t.target, j.reason)
+		}
 	case hopeless:
 		r.fatal = errors.New(j.reason)
 		r.queue.done()
@@ -387,6 +396,14 @@ func (r *run) fail(t *task, reason string) {
 	case place >= 0:
 		f := &r.report.Failures[place]
 		f.Formats = append(f.Formats, t.form.String())
+	}
+}
+
+// deadLink notes what is named and does not exist.
+func (r *run) deadLink(name, reason string) {
+	r.report.DeadLinks++
+	if len(r.report.Dead) < r.o.Failures {
+		r.report.Dead = append(r.report.Dead, Failure{Name: name, Reason: reason})
 	}
 }
 

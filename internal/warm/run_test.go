@@ -423,7 +423,7 @@ func TestWhatCannotBeWarmedIsReported(t *testing.T) {
 			return did("hit", r.form)
 		}}
 		report, err := warmWith(t.Context(), o, d)
-		if err != nil || report.Good() || report.Failed != 3 || report.Forms[0].Failed != 3 || report.Forms[0].Ready != 1 || len(report.Failures) != 3 {
+		if err != nil || report.Good() || report.Failed != 2 || report.Forms[0].Failed != 2 || report.Forms[0].Missing != 1 || report.Forms[0].Ready != 1 || len(report.Failures) != 2 || report.DeadLinks != 1 {
 			t.Fatalf("%v %+v", err, report)
 		}
 		if d.nth["/slow.jpg webp"] != maxTries || d.nth["/cut.jpg webp"] != maxTries || d.nth["/gone.jpg webp"] != 1 {
@@ -435,7 +435,7 @@ func TestWhatCannotBeWarmedIsReported(t *testing.T) {
 			}
 		}
 		var b strings.Builder
-		if err := report.WriteTable(&b); err != nil || !strings.Contains(b.String(), "failed: /gone.jpg (webp, avif): the origin has no such file (404)\n") {
+		if err := report.WriteTable(&b); err != nil || !strings.Contains(b.String(), "dead link: /gone.jpg: the origin has no such file (404)\n") {
 			t.Errorf("%v\n%s", err, b.String())
 		}
 		// A refused key ends the run at once.
@@ -527,6 +527,33 @@ func TestWhatWasNotGivenIsNamedWhenTheRunGivesUp(t *testing.T) {
 		report, err := warmWith(t.Context(), options(paths(500)), &double{answer: broken(func(int) bool { return true })})
 		if !errors.Is(err, ErrOutage) || report.Finished || report.Failed < 10 || report.Failed > 30 || len(report.Failures) != report.Failed {
 			t.Fatalf("%v %+v", err, report)
+		}
+	})
+}
+
+// A dead link is listed and is no failure, and is asked for again by the next run; where
+// all are dead, something is wrong.
+func TestDeadLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := func(r request, nth int) answer {
+			if r.target == "/1.jpg" {
+				return answer{status: 410, header: heads()}
+			}
+			return missThenHit(r, nth)
+		}
+		o := options(paths(3))
+		report, err := warmWith(t.Context(), o, &double{answer: one})
+		if err != nil || !report.Good() || report.AllDead() || report.Failed != 0 || report.DeadLinks != 1 || report.Forms[0].Made != 2 || report.Dead[0].Name != "/1.jpg" {
+			t.Fatalf("%v %+v", err, report)
+		}
+		again := options(paths(3))
+		again.State = o.State
+		if report, err = warmWith(t.Context(), again, &double{answer: missThenHit}); err != nil || report.Forms[0].Before != 2 || report.Forms[0].Made != 1 {
+			t.Errorf("%v %+v", err, report)
+		}
+		report, err = warmWith(t.Context(), options(paths(3)), &double{answer: func(request, int) answer { return answer{status: 404, header: heads()} }})
+		if err != nil || report.Good() || !report.AllDead() || report.DeadLinks != 3 {
+			t.Errorf("%v %+v", err, report)
 		}
 	})
 }

@@ -52,6 +52,8 @@ type sink interface {
 	documents(sitemaps, pages int)
 	// failed takes a document that could not be read.
 	failed(name string, err error)
+	// dead takes a page that a sitemap names and that does not exist.
+	dead(name string, err error)
 	// full tells whether no further images are taken.
 	full() bool
 }
@@ -241,6 +243,8 @@ func (w *walk) entry(ctx context.Context, base address, e entry) {
 	case ctx.Err() != nil:
 	case errors.Is(err, errForeign):
 		w.sink.note(1, 0)
+	case gone(err):
+		w.sink.dead(a.String(), err)
 	case err != nil:
 		w.sink.failed(a.String(), err)
 	}

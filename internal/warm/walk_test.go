@@ -89,7 +89,7 @@ func TestSources(t *testing.T) {
 	if want := []string{"/1.jpg", "/2.png?a=1", "/4.jpg", "/5.jpg", "/6.jpg", "/sub/3.gif"}; !slices.Equal(found, want) {
 		t.Errorf("%q", found)
 	}
-	if report.Foreign != 3 || report.LeftOut != 2 || report.Unread != 1 || report.Sitemaps != 1 || report.Pages != 4 || len(report.Failures) != 1 || report.Failures[0].Reason != "it was answered with 404 Not Found" {
+	if report.Foreign != 3 || report.LeftOut != 2 || report.Unread != 0 || report.Sitemaps != 1 || report.Pages != 4 || report.DeadLinks != 1 || report.Dead[0].Reason != "it was answered with 404 Not Found" {
 		t.Errorf("%+v", report)
 	}
 	o := from(Source{Sitemap, s.URL + "/map"})
