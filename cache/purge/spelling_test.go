@@ -42,7 +42,7 @@ func TestWhateverTheSpelling(t *testing.T) {
 	word := rapid.SampledFrom(words)
 	rapid.Check(t, func(t *rapid.T) {
 		folder := rapid.SliceOfN(word, 1, 3).Draw(t, "folder")
-		other := encoding.Encoding(japanese.ShiftJIS) // no path has two encodings beside UTF-8
+		other := japanese.ShiftJIS // no path has two encodings beside UTF-8
 		if rapid.Bool().Draw(t, "euc") {
 			other = japanese.EUCJP
 		}
