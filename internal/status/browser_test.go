@@ -34,6 +34,24 @@ func TestInABrowser(t *testing.T) {
 	b.Quiet()
 }
 
+// TestPhone sees on a narrow screen, without moving anything sideways, what each site
+// and place does.
+func TestPhone(t *testing.T) {
+	server := httptest.NewServer(noOrigin().handler(t))
+	defer server.Close()
+	b := openBrowser(t)
+	b.Do(chromedp.EmulateViewport(360, 800))
+	b.Visit(server.URL+Path, "#verdict-title")
+	hidden := browsertest.Eval[string](b, `[...document.querySelectorAll('#sites td, #places td')].filter(c => c.textContent && (c.getBoundingClientRect().right > 360 || c.getBoundingClientRect().width === 0)).map(c => c.dataset.label).join(', ')`)
+	if hidden != "" {
+		t.Errorf("not to be seen: %s", hidden)
+	}
+	if got := browsertest.Eval[string](b, `document.querySelector('[data-site=blog] [data-label="well, minute"]').innerText`); got != "0.0 %" {
+		t.Errorf("the site's share is %q", got)
+	}
+	b.Quiet()
+}
+
 // TestLive signs in as a person does, and sees the page change under the eyes while
 // the scrolled place, a focus and an untouched part stay.
 func TestLive(t *testing.T) {
