@@ -306,7 +306,7 @@ func (d *demo) openInbox(context.Context) (func(), error) {
 func (d *demo) openWatchdog(ctx context.Context) (func(), error) {
 	d.watching = watching{
 		dir:  filepath.Join(d.dir, "watchdog"),
-		ping: "http://" + d.line.address + "/ping.jpg", origin: d.origin.url + "/favicon.ico",
+		ping: "http://" + d.line.address + "/ping.jpg", origin: d.origin.url + "/",
 		control: d.edge.sample.ControlURL + "/", mail: d.inbox.Address, language: d.language,
 		role: d.edge.sample.WatchdogRole, external: edge.SampleExternalID, viewer: d.edge.url + d.example(),
 	}
