@@ -25,6 +25,8 @@ type healthcheck struct {
 	admin   string
 	timeout time.Duration
 	wait    time.Duration
+	// denied: the default configuration cannot be read, and the address is a guess.
+	denied bool
 }
 
 // maxHealthTimeout is longer than any orchestrator leaves a check alone.
@@ -94,6 +96,9 @@ func (h *healthcheck) run(cmd *cobra.Command, _ []string) error {
 	} else {
 		err = ask(cmd.Context())
 	}
+	if err != nil && h.denied {
+		return fmt.Errorf("%w (%s cannot be read by this user: use sudo, or name the listener with --admin)", err, server.DefaultFile)
+	}
 	if err != nil {
 		return err
 	}
@@ -127,6 +132,7 @@ func (h *healthcheck) target(cmd *cobra.Command) (target string, places []string
 func (h *healthcheck) listen(cmd *cobra.Command) (string, error) {
 	loaded, err := h.file.load(cmd)
 	if denied := (*server.DeniedError)(nil); errors.As(err, &denied) {
+		h.denied = true
 		return denied.Listen, nil // /readyz needs no secret
 	}
 	if err != nil {
