@@ -45,7 +45,7 @@ be written to does not keep it from degrading; it does not restore then.`,
 			var reloading sync.WaitGroup
 			reloading.Go(func() { w.reloads(cmd, &file, reload) })
 			// A daemon that stands by for another is as good as started.
-			if err := command.Ready(); err != nil {
+			if err := command.Ready(cmd.Context()); err != nil {
 				w.log.Warn("systemd does not learn that the watchdog runs", "error", err)
 			}
 			w.Run(cmd.Context(), reload)

@@ -96,7 +96,7 @@ func (s *serving) run(cmd *cobra.Command, _ []string) error {
 			return // nobody wants to know
 		}
 		tellReady(ending, started, readyPatience, func() {
-			if err := command.Ready(); err != nil {
+			if err := command.Ready(ending); err != nil {
 				slog.Warn("systemd does not learn that karui is ready", "error", err)
 			}
 		})

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -10,13 +11,14 @@ import (
 // Ready tells systemd, where it has started the process with Type=notify, that the
 // service is ready, so that `systemctl start` and `restart` end only now
 // (sd_notify(3)). Elsewhere it does nothing. It takes a second at most.
-func Ready() error {
+func Ready(ctx context.Context) error {
 	// An @ in front is an address without a file, which package net writes the same way.
 	address := os.Getenv("NOTIFY_SOCKET")
 	if address == "" {
 		return nil
 	}
-	conn, err := net.DialTimeout("unixgram", address, time.Second)
+	d := net.Dialer{Timeout: time.Second}
+	conn, err := d.DialContext(ctx, "unixgram", address)
 	if err != nil {
 		return fmt.Errorf("tell systemd at NOTIFY_SOCKET that the service is ready: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestReadyIsToldToSystemd(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
-	if err := Ready(); err != nil {
+	if err := Ready(t.Context()); err != nil {
 		t.Errorf("without systemd: %v", err)
 	}
 	for _, address := range []string{filepath.Join(t.TempDir(), "notify"), "@karui-test-" + filepath.Base(t.TempDir()) + filepath.Base(filepath.Dir(t.TempDir()))} {
@@ -19,7 +19,7 @@ func TestReadyIsToldToSystemd(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Setenv("NOTIFY_SOCKET", address)
-		if err := Ready(); err != nil {
+		if err := Ready(t.Context()); err != nil {
 			t.Error(err)
 		}
 		got := make([]byte, 100)
@@ -32,7 +32,7 @@ func TestReadyIsToldToSystemd(t *testing.T) {
 		_ = l.Close()
 	}
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
-	if err := Ready(); err == nil || !strings.Contains(err.Error(), "NOTIFY_SOCKET") {
+	if err := Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "NOTIFY_SOCKET") {
 		t.Errorf("%v", err)
 	}
 }
