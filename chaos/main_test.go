@@ -173,7 +173,10 @@ func TestNothingIsFoundWithoutSabotage(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := prove(t, Options{Seed: 5, Duration: 10 * time.Second, Binaries: b, Faults: []string{"restart", "kill-workers", "outage", "purge-kill"}})
-			if !r.Good() {
+			// In seconds not every kind of request meets its answer: that it tested too little
+			// for a proof is no fault here, as long as it tested.
+			wrong := slices.DeleteFunc(slices.Clone(r.Problems), func(p string) bool { return slices.Contains(r.emptiness(), p) })
+			if r.Broken != 0 || len(wrong) > 0 || r.Requests < leastRequests || r.Outcomes[gotVariant] == 0 {
 				r.log(t)
 				t.Errorf("%d broken images, problems: %q", r.Broken, r.Problems)
 			}
